@@ -52,6 +52,8 @@ pub(crate) enum Prompt {
     Edit,
     /// One that does nothing.
     Command,
+    /// How the servers of MCP are.
+    Servers,
 }
 
 impl Prompt {
@@ -69,6 +71,7 @@ impl Prompt {
             Self::Read => "read a file".to_owned(),
             Self::Edit => "edit a file".to_owned(),
             Self::Command => "run a command".to_owned(),
+            Self::Servers => "/mcp".to_owned(),
         }
     }
 }
@@ -152,7 +155,11 @@ impl Agent {
     }
 
     pub(crate) fn new_session(&mut self) -> Result<(String, Exchange)> {
-        let parameters = json!({"cwd": self.workspace, "mcpServers": []});
+        self.new_session_with(&[])
+    }
+
+    pub(crate) fn new_session_with(&mut self, servers: &[Value]) -> Result<(String, Exchange)> {
+        let parameters = json!({"cwd": self.workspace, "mcpServers": servers});
         let exchange = self.request("session/new", &parameters)?;
         let answer: Value = serde_json::from_slice(&exchange.last_line)?;
         let session = answer["result"]["sessionId"].as_str().context("no sessionId")?;

@@ -158,6 +158,19 @@ pub(crate) const SANDBOXED_TRUE_MS: Aim = Aim::AtMost(15.0);
 /// Commands that are run; each starts half a dozen processes, the noisiest figure.
 pub(crate) const COMMANDS: usize = 41;
 
+/// A call of a server's tool may cost a third more than writing its line and reading its answer.
+pub(crate) const MCP_RATIO: Aim = Aim::AtMost(1.3);
+pub(crate) const MCP_CALLS: usize = 1_001;
+
+/// A model waits for it in the middle of its work: nothing beside its own time.
+pub(crate) const TOOL_SEARCH_MS: Aim = Aim::Below(2.0);
+pub(crate) const SEARCHED_TOOLS: usize = 5_000;
+pub(crate) const TOOL_SEARCHES: usize = 101;
+
+/// As many servers as a developer with everything has, and how often a session is started with them.
+pub(crate) const MCP_SERVERS: usize = 10;
+pub(crate) const MCP_STARTS: usize = 9;
+
 /// Words in 100,000 messages, found while a key is pressed.
 pub(crate) const SEARCH_MS: Aim = Aim::Below(20.0);
 pub(crate) const SEARCHED_SESSIONS: usize = 50;

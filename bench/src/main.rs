@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::Duration;
@@ -18,6 +18,7 @@ mod driven;
 mod figures;
 mod floor;
 mod histories;
+mod mcp;
 mod no_blobs;
 mod raw;
 mod rewinds;
@@ -49,6 +50,10 @@ impl Place {
         let release = own.parent().context("this program lies nowhere")?;
         let target = release.parent().unwrap_or(release).to_path_buf();
         Ok(Self { binary: release.join("attache"), target })
+    }
+
+    fn binary(&self) -> &Path {
+        &self.binary
     }
 
     /// A new one each time: no figure hangs on what another has left.
@@ -101,7 +106,7 @@ fn measure(words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 10] = [
+const MEASUREMENTS: [(&str, Measure); 11] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
@@ -112,6 +117,7 @@ const MEASUREMENTS: [(&str, Measure); 10] = [
     ("tools on a large tree", tools::measure),
     ("commands before they run", watchdog::measure),
     ("commands in the sandbox", sandbox::measure),
+    ("servers of MCP", mcp::measure),
 ];
 
 fn is_meant(section: &str, words: &[&str]) -> bool {

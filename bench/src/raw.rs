@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use attache_models::Dialect;
 use rusqlite::{Connection, OpenFlags};
 
 use super::aims::RAW_WRITE_BYTES;
 use super::driven::{Driven, Until};
-use super::wire;
+use super::{mcp, wire};
 
 /// What a bare process answers to each line.
 pub(crate) const ANSWER: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":\"bare\",\"result\":{}}\n";
@@ -28,6 +28,8 @@ pub(crate) enum Raw {
     Commits { batches: PathBuf, database: PathBuf },
     /// Asks a model's server for each line and shows its answer, then answers.
     Wire { dialect: Dialect, address: String },
+    /// A server of MCP with one tool, which says what it was told.
+    Mcp,
 }
 
 impl Raw {
@@ -41,6 +43,7 @@ impl Raw {
             [Self::WORD, "commits", batches, database] => {
                 Some(Self::Commits { batches: batches.into(), database: database.into() })
             }
+            [Self::WORD, "mcp"] => Some(Self::Mcp),
             [Self::WORD, "wire", dialect, address] => {
                 Some(Self::Wire { dialect: Dialect::parse(dialect)?, address: (*address).to_owned() })
             }
@@ -53,6 +56,7 @@ impl Raw {
         command.arg(Self::WORD);
         match self {
             Self::Answer => command.arg("answer"),
+            Self::Mcp => command.arg("mcp"),
             Self::Pipe(file) => command.arg("pipe").arg(file),
             Self::Commits { batches, database } => command.arg("commits").arg(batches).arg(database),
             Self::Wire { dialect, address } => command.args(["wire", dialect.as_str(), address]),
@@ -60,10 +64,23 @@ impl Raw {
         Driven::start(&mut command)
     }
 
+    /// How somebody else starts it.
+    pub(crate) fn command_line(&self) -> Result<(String, Vec<String>)> {
+        let program = std::env::current_exe()?;
+        let program = program.to_str().context("this program has no plain name")?.to_owned();
+        match self {
+            Self::Mcp => Ok((program, vec![Self::WORD.to_owned(), "mcp".to_owned()])),
+            Self::Answer | Self::Pipe(_) | Self::Commits { .. } | Self::Wire { .. } => {
+                bail!("only the server of MCP is started by others")
+            }
+        }
+    }
+
     /// Is this process until its input ends.
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Self::Answer => each_line(|out| write_all(out, ANSWER)),
+            Self::Mcp => serve_mcp(),
             Self::Pipe(file) => {
                 let bytes = fs::read(&file)?;
                 each_line(|out| bytes.chunks(RAW_WRITE_BYTES).try_for_each(|piece| write_all(out, piece)))
@@ -85,6 +102,18 @@ impl Raw {
             }
         }
     }
+}
+
+fn serve_mcp() -> Result<()> {
+    let (mut out, mut input) = (std::io::stdout().lock(), std::io::stdin().lock());
+    let mut line = String::new();
+    while input.read_line(&mut line)? > 0 {
+        if let Some(answer) = mcp::answer_of_server(&line) {
+            write_all(&mut out, answer.as_bytes())?;
+        }
+        line.clear();
+    }
+    Ok(())
 }
 
 fn each_line(mut act: impl FnMut(&mut StdoutLock<'_>) -> Result<()>) -> Result<()> {

@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use crate::house::{House, is_installed, output, run};
 
 /// Program → package. Rust, Node and npm are the machine's own and not ours to install.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 7] = [
     // A desktop's keyring, as keys are kept in it.
     ("dbus-daemon", "dbus-daemon"),
     ("gnome-keyring-daemon", "gnome-keyring"),
@@ -15,6 +15,8 @@ const NEEDED: [(&str, &str); 6] = [
     ("rg", "ripgrep"),
     // Tells which programs a shell really ran.
     ("strace", "strace"),
+    // Terminals that tests look at.
+    ("tmux", "tmux"),
     // libFuzzer is C++ and built from source with the fuzz targets.
     ("g++", "g++"),
 ];

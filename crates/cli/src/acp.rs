@@ -13,7 +13,7 @@ use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
 use attache_rpc::limits::MAX_LINE_BYTES;
-use attache_rpc::{Options, Trace, json_lines, stdio};
+use attache_rpc::{Connection, MessageSink, MessageSource, Options, Trace, json_lines, stdio};
 use attache_sandbox::check_places;
 use attache_store::{FileBlobs, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -63,7 +63,7 @@ pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
     }
 }
 
-fn open_trace(path: &Path) -> Result<Trace> {
+pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
     Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))
 }
 
@@ -94,54 +94,90 @@ pub(crate) fn refuse_from_the_start(reason: &str) {
     }
 }
 
+/// The agent of this process, with what it does beside its clients under way.
+#[derive(Debug)]
+pub(crate) struct OwnAgent {
+    setup: Setup,
+    services: AgentServices,
+}
+
+impl OwnAgent {
+    pub(crate) async fn start(setup: Setup, sources: &Sources) -> Self {
+        let config = &sources.config;
+        begin_upkeep(&setup, sources).await;
+        let keys = StoredKeys::new(sources.credentials.clone(), setup.providers.clone(), own_login());
+        let services = AgentServices {
+            hub: setup.hub.clone(),
+            accounts: Some(Arc::new(keys)),
+            clock: setup.clock.clone(),
+            host: Arc::new(Machine::of(sources)),
+            version: env!("CARGO_PKG_VERSION"),
+            thoughts: match config.thoughts.value {
+                Thoughts::Show => to_wire::ThoughtUpdates::Show,
+                Thoughts::Drop => to_wire::ThoughtUpdates::Drop,
+            },
+            client_fs: config.client_fs.value,
+        };
+        Self { setup, services }
+    }
+
+    /// Serves one more client.
+    pub(crate) fn connect(
+        &self,
+        source: impl MessageSource,
+        sink: impl MessageSink,
+        options: Options,
+    ) -> Connection {
+        connect(self.services.clone(), source, sink, options)
+    }
+
+    /// Ends its runs, then its connections, and lets the last words leave; within 3 s.
+    pub(crate) async fn end(self, connections: Vec<Connection>) {
+        let ending = Instant::now();
+        self.setup.hub.shutdown().await;
+        for connection in connections {
+            connection.drain(LAST_WORDS).await;
+        }
+        if let Some(telemetry) = &self.setup.telemetry {
+            telemetry.finish(LAST_SPANS.min(WHOLE_END.saturating_sub(ending.elapsed()))).await;
+        }
+        self.setup.store.shutdown();
+    }
+}
+
 async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<()> {
-    let config = &sources.config;
     let options = Options { trace: trace.clone(), ..Options::default() };
-    look_for_models(&setup, config).await;
+    let agent = OwnAgent::start(setup, sources).await;
+    let (mut terminated, mut interrupted) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (source, sink) = json_lines(stdio(), sources.config.limits.max_line_bytes.value);
+    let mut connection = agent.connect(source, sink, options);
+    tokio::select! {
+        () = connection.wait_closed() => tracing::info!("the client has left"),
+        _ = terminated.recv() => tracing::info!("terminated"),
+        () = interrupted_twice(&mut interrupted, &agent.setup.hub) => tracing::info!("interrupted"),
+    }
+    agent.end(vec![connection]).await;
+    if let Some(trace) = trace {
+        trace.flush().await;
+    }
+    Ok(())
+}
+
+/// What a process does beside its sessions, for as long as it serves them.
+pub(crate) async fn begin_upkeep(setup: &Setup, sources: &Sources) {
+    look_for_models(setup, &sources.config).await;
     tokio::spawn(remove_place_holders(sources.dirs.scratch.clone()));
     tokio::spawn(keep_scratch_small(setup.hub.clone()));
     tokio::spawn(forget_killed_imports(
         sources.dirs.clone(),
-        config.store.value.clone(),
+        sources.config.store.value.clone(),
         setup.store.clone(),
     ));
-    let keys = StoredKeys::new(sources.credentials.clone(), setup.providers.clone(), own_login());
-    let agent = AgentServices {
-        hub: setup.hub.clone(),
-        accounts: Some(Arc::new(keys)),
-        clock: setup.clock.clone(),
-        host: Arc::new(Machine { troubles: sources.troubles.clone(), scratch: sources.dirs.scratch.clone() }),
-        version: env!("CARGO_PKG_VERSION"),
-        thoughts: match config.thoughts.value {
-            Thoughts::Show => to_wire::ThoughtUpdates::Show,
-            Thoughts::Drop => to_wire::ThoughtUpdates::Drop,
-        },
-        client_fs: config.client_fs.value,
-    };
-    let (mut terminated, mut interrupted) =
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let (source, sink) = json_lines(stdio(), config.limits.max_line_bytes.value);
-    let mut connection = connect(agent, source, sink, options);
-    tokio::select! {
-        () = connection.wait_closed() => tracing::info!("the client has left"),
-        _ = terminated.recv() => tracing::info!("terminated"),
-        () = interrupted_twice(&mut interrupted, &setup.hub) => tracing::info!("interrupted"),
-    }
-    let ending = Instant::now();
-    setup.hub.shutdown().await;
-    connection.drain(LAST_WORDS).await;
-    if let Some(telemetry) = &setup.telemetry {
-        telemetry.finish(LAST_SPANS.min(WHOLE_END.saturating_sub(ending.elapsed()))).await;
-    }
-    if let Some(trace) = trace {
-        trace.flush().await;
-    }
-    setup.store.shutdown();
-    Ok(())
 }
 
 /// Each interrupt cancels the turns under way; the second of two in a row ends the wait.
-async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
+pub(crate) async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
     let mut last: Option<Instant> = None;
     while interrupts.recv().await.is_some() {
         if last.is_some_and(|last| last.elapsed() <= SECOND_INTERRUPT) {
@@ -203,10 +239,16 @@ async fn forget_killed_imports(dirs: Dirs, database: PathBuf, store: SqliteStore
 
 /// What the adapter asks of this machine.
 #[derive(Debug)]
-struct Machine {
+pub(crate) struct Machine {
     troubles: Troubles,
     /// Of all sessions.
     scratch: PathBuf,
+}
+
+impl Machine {
+    pub(crate) fn of(sources: &Sources) -> Self {
+        Self { troubles: sources.troubles.clone(), scratch: sources.dirs.scratch.clone() }
+    }
 }
 
 impl Host for Machine {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use attache_core::agents::{Agents, FoundAgent, LoadedAgents, ManifestDialect};
 
 use crate::dirs::Dirs;
-use crate::projects::{ProjectFiles, file_names, small_file};
+use crate::project_files::{ProjectFiles, file_names, small_file};
 
 /// Below a project or a home: what another agent reads, too.
 pub(crate) const CLAUDE_AGENTS: &str = ".claude/agents";

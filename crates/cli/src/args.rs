@@ -1,16 +1,21 @@
 //! The command line: what can be typed, with its help. Says nothing about what the commands do.
 
+mod chat;
 mod inspection;
 mod mcp;
+mod session_options;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use anyhow::Context;
+use attache_core::legible::legible_path;
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
-pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand};
+pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -43,6 +48,8 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
+    /// Ask the agent once, for scripts and pipelines: `-p`
+    Chat(ChatArgs),
     /// Play one full session in this terminal; needs no key and no network
     #[command(help_template = PLAIN_HELP, override_usage = "attache demo", after_help = "Example:\n  attache demo")]
     Demo,
@@ -54,7 +61,7 @@ pub(crate) enum CliCommand {
     Doctor(DoctorArgs),
     /// Put attache into the settings of an editor
     Init(InitArgs),
-    /// Show, add, test and remove MCP servers
+    /// Show, add, test and remove MCP servers, or be one
     Mcp(McpArgs),
     /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
@@ -75,7 +82,7 @@ pub(crate) enum CliCommand {
 }
 
 /// All commands and options on one screen.
-const MAIN_HELP: &str = "{about}\n{usage-heading} {usage}\n\n{all-args}{after-help}\n";
+const MAIN_HELP: &str = "{about}: {usage}\n{all-args}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";
@@ -85,6 +92,22 @@ const PLAIN_HELP_OF_A_SHELL: &str =
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "Example:\n  attache acp --model anthropic/claude-sonnet-5 --trace /tmp/acp.jsonl")]
 pub(crate) struct AcpArgs {
+    #[command(flatten)]
+    pub(crate) sessions: SessionArgs,
+    /// Whether to use the editor's files and terminals if it offers them
+    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
+    pub(crate) client_fs: Option<String>,
+    /// Write the ACP traffic to this file, one JSON object per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
+    #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
+    pub(crate) login: Option<Option<String>>,
+}
+
+/// What every command takes that serves sessions.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SessionArgs {
     /// Model of new sessions
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
@@ -97,15 +120,6 @@ pub(crate) struct AcpArgs {
     /// How commands are confined
     #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"])]
     pub(crate) sandbox: Option<String>,
-    /// Whether to use the editor's files and terminals if it offers them
-    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
-    pub(crate) client_fs: Option<String>,
-    /// Write the ACP traffic to this file, one JSON object per line
-    #[arg(long, value_name = "FILE")]
-    pub(crate) trace: Option<PathBuf>,
-    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
-    #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
-    pub(crate) login: Option<Option<String>>,
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -305,11 +319,25 @@ impl Args {
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
         let args = Self::try_parse_from(with_help_as_option(std::env::args_os()))?;
         if args.command.is_none() && !args.global.print_config {
-            let message =
-                "a command is missing: acp, demo, models, auth, doctor, mcp, sessions, usage or completions";
+            let message = "a command is missing: acp, chat, demo, models, auth, doctor, mcp, sessions, usage or completions";
             return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
         }
         Ok(args)
+    }
+
+    /// Moves to the directory of `--cwd`; what is named relative to where the command was typed stays that.
+    pub(crate) fn settle_paths(&mut self) -> anyhow::Result<()> {
+        let Some(CliCommand::Chat(ChatArgs { cwd: Some(directory), attach, schema, trace, .. })) =
+            &mut self.command
+        else {
+            return Ok(());
+        };
+        let named = attach.iter_mut().chain(schema).chain(trace).chain(&mut self.global.config);
+        for path in named {
+            *path = std::path::absolute(&*path)?;
+        }
+        std::env::set_current_dir(&*directory)
+            .with_context(|| format!("--cwd: can't work in {}", legible_path(directory)))
     }
 
     /// Whether an editor waits for answers to its requests.
@@ -323,7 +351,8 @@ impl Args {
         match &self.command {
             Some(CliCommand::Acp(acp)) => Some(acp),
             Some(
-                CliCommand::Demo
+                CliCommand::Chat(_)
+                | CliCommand::Demo
                 | CliCommand::Models(_)
                 | CliCommand::Auth(_)
                 | CliCommand::Doctor(_)
@@ -369,8 +398,8 @@ mod tests {
             parse("acp --model a/b --agent plan --trace t.jsonl --config c.toml --store sqlite:s.db -vv")
                 .unwrap();
         let acp = args.acp().unwrap();
-        assert_eq!(acp.model.as_deref(), Some("a/b"));
-        assert_eq!(acp.agent.as_deref(), Some("plan"));
+        assert_eq!(acp.sessions.model.as_deref(), Some("a/b"));
+        assert_eq!(acp.sessions.agent.as_deref(), Some("plan"));
         assert_eq!(acp.trace, Some(PathBuf::from("t.jsonl")));
         assert_eq!(args.global.config, Some(PathBuf::from("c.toml")));
         assert_eq!(args.global.store.as_deref(), Some("sqlite:s.db"));
@@ -437,6 +466,11 @@ mod tests {
             "sessions show",
             "completions tcl",
             "acp extra",
+            "chat -p --output yaml",
+            "chat -p --allow shell:ls",
+            "chat -p --max-cost nothing",
+            "chat -p --continue --resume ses_1",
+            "chat -p --agent-command goose --approval all",
         ] {
             assert_eq!(parse(line).unwrap_err().exit_code(), 2, "{line}");
         }
@@ -450,6 +484,7 @@ mod tests {
         let commands = [
             "",
             "acp",
+            "chat",
             "demo",
             "models",
             "models refresh",
@@ -462,6 +497,7 @@ mod tests {
             "mcp list",
             "mcp add",
             "mcp import",
+            "mcp serve",
             "sessions",
             "sessions list",
             "sessions show",
@@ -478,6 +514,18 @@ mod tests {
             assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
             let tail: Vec<&str> = help.trim_end().lines().rev().take(2).collect();
             assert!(tail[1] == "Example:" && tail[0].starts_with("  attache "), "{help}");
+        }
+    }
+
+    #[test]
+    fn the_help_of_chat_names_every_option() {
+        let help = parse("chat --help").unwrap_err().to_string();
+        let mut command = Args::command();
+        let chat = command.find_subcommand_mut("chat").unwrap();
+        for option in chat.get_opts().chain(chat.get_arguments().filter(|argument| argument.is_positional()))
+        {
+            let name = option.get_long().map(|long| format!("--{long} "));
+            assert!(help.contains(&name.unwrap_or_else(|| "PROMPT".to_owned())), "{option}");
         }
     }
 

@@ -20,7 +20,7 @@ use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::{Action, Approval, Rule};
 use attache_models::{STREAM_IDLE, Vendor};
 
-use crate::args::Args;
+use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
 
 mod environment;
@@ -30,6 +30,7 @@ mod hook_table;
 mod keys;
 mod limits;
 mod mcp_table;
+mod oauth_table;
 mod permission_table;
 mod project;
 mod provider;
@@ -241,18 +242,40 @@ impl Config {
     }
 
     fn apply_options(&mut self, args: &Args, errors: &mut Vec<ConfigError>) {
-        let acp = args.acp();
+        let options = args.session_options();
         let given = [
-            ("model", "--model", acp.and_then(|acp| acp.model.as_deref())),
-            ("agent", "--agent", acp.and_then(|acp| acp.agent.as_deref())),
-            ("approval", "--approval", acp.and_then(|acp| acp.approval.as_deref())),
-            ("sandbox", "--sandbox", acp.and_then(|acp| acp.sandbox.as_deref())),
-            ("client_fs", "--client-fs", acp.and_then(|acp| acp.client_fs.as_deref())),
+            ("model", "--model", options.model),
+            ("agent", "--agent", options.agent),
+            ("approval", "--approval", options.approval),
+            ("sandbox", "--sandbox", options.sandbox),
+            ("client_fs", "--client-fs", options.client_fs),
+            ("limits.max_steps", "--max-steps", options.max_steps.as_deref()),
             ("store", STORE_OPTION, args.global.store.as_deref()),
         ];
         for (path, option, text) in given {
             if let (Some(text), Some(key)) = (text, KEYS.iter().find(|key| key.path == path)) {
                 self.assign(key, &SettingInput::Text(text), Origin::Option(option), errors);
+            }
+        }
+        for allowed in options.allow {
+            self.allow(allowed, errors);
+        }
+    }
+
+    /// A rule of `--allow`, which holds as one of the file does.
+    fn allow(&mut self, allowed: &AllowedAccess, errors: &mut Vec<ConfigError>) {
+        const ORIGIN: Origin = Origin::Option("--allow");
+        let rule = ConfiguredRule {
+            permission: Sourced { value: allowed.permission.clone(), origin: ORIGIN },
+            pattern: Sourced { value: allowed.pattern.clone(), origin: ORIGIN },
+            action: Sourced { value: Action::Allow, origin: ORIGIN },
+            matching: None,
+            not_matching: None,
+        };
+        match permission_table::wrong_pattern(&rule.rule(), self.home.as_deref()) {
+            None => self.rules.push(rule),
+            Some(reason) => {
+                errors.push(ConfigError { origin: ORIGIN, message: format!("the pattern {reason}") })
             }
         }
     }

@@ -14,9 +14,11 @@ use crate::dirs::Dirs;
 
 mod keyring;
 mod ledger;
+mod server_logins;
 
 pub(crate) use keyring::{Keyring, KeyringError, Patience};
-pub(crate) use ledger::{Ledger, LedgerEntry, LedgerError};
+pub(crate) use ledger::{Ledger, LedgerEntry, LedgerError, LoginEntry};
+pub(crate) use server_logins::ServerLogins;
 
 /// The places where keys are kept. Opens none of them.
 #[derive(Clone, Debug)]

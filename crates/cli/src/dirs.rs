@@ -21,6 +21,8 @@ pub(crate) struct Dirs {
     pub(crate) sessions_db: PathBuf,
     /// Keys that are kept for the user.
     pub(crate) credentials_file: PathBuf,
+    /// What programs have to bring that connect to us.
+    pub(crate) token_file: PathBuf,
     /// What the user consented to in projects.
     pub(crate) trust_file: PathBuf,
     /// What `attache models refresh` fetched.
@@ -28,6 +30,8 @@ pub(crate) struct Dirs {
     pub(crate) blobs: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) logs: PathBuf,
+    /// What was typed into chats, by workspace.
+    pub(crate) chat_history: PathBuf,
 }
 
 #[derive(Debug, Error)]
@@ -80,11 +84,13 @@ impl Dirs {
             config_file: config.join("config.toml"),
             sessions_db: data.join("sessions.db"),
             credentials_file: data.join("credentials.json"),
+            token_file: data.join("token"),
             trust_file: data.join("trust.json"),
             catalogue_file: data.join("catalogue.json"),
             blobs: data.join("blobs"),
             scratch: cache.join("scratch"),
             logs: state.join("logs"),
+            chat_history: state.join("chat-history"),
         }
     }
 

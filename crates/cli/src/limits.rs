@@ -41,6 +41,10 @@ pub(crate) const MAX_LEDGER_BYTES: u64 = 1024 * 1024;
 /// How long a login waits for another one that writes at the same time.
 pub(crate) const LEDGER_WAIT: Duration = Duration::from_secs(5);
 
+/// How long who renews a login waits for another process that does: for one whole answer of an authorization
+/// server, and a little.
+pub(crate) const LOGIN_WAIT: Duration = Duration::from_secs(45);
+
 /// A project's configuration, or one of its agents: a page or two.
 pub(crate) const MAX_TRUST_FILE_BYTES: u64 = 256 * 1024;
 
@@ -66,3 +70,12 @@ pub(crate) const MCP_LOOK: Duration = Duration::from_secs(60);
 
 /// Files of other agents keep their whole history beside their servers.
 pub(crate) const MAX_CONFIG_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// One attachment of a prompt, or what is piped in: what agents take at most of one block.
+pub(crate) const ATTACHED_BYTES: u64 = 20 * 1024 * 1024;
+
+/// A schema is read, sent with the prompt, and sent again with each mistake.
+pub(crate) const SCHEMA_BYTES: u64 = 256 * 1024;
+
+/// What may lie unread between a client and the agent of this process: some large updates.
+pub(crate) const CHAT_PIPE_BYTES: usize = 256 * 1024;

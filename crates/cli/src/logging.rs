@@ -38,9 +38,9 @@ impl Destination {
     /// An editor rarely shows stderr, so the agent logs to a file; whoever types `-v`, or another command,
     /// reads along.
     pub(crate) fn of(args: &Args, dirs: &Dirs) -> Self {
-        match args.acp() {
-            Some(_) if args.global.verbosity == 0 => Self::Directory(dirs.logs.clone()),
-            Some(_) | None => Self::Stderr,
+        match args.runs_an_agent() && args.global.verbosity == 0 {
+            true => Self::Directory(dirs.logs.clone()),
+            false => Self::Stderr,
         }
     }
 }

@@ -18,6 +18,7 @@ mod answer;
 mod args;
 mod auth;
 mod catalogue;
+mod chat;
 mod completions;
 mod config;
 mod consents;
@@ -36,6 +37,7 @@ mod memory;
 mod models;
 mod paint;
 mod print_config;
+mod project_files;
 mod projects;
 mod providers;
 mod sandbox;
@@ -56,11 +58,15 @@ fn main() -> ExitCode {
         return code;
     }
     memory::give_back_large_blocks();
-    let args = match Args::from_command_line() {
+    let mut args = match Args::from_command_line() {
         Ok(args) => args,
         Err(usage) => return refuse_usage(&usage),
     };
-    if matches!(args.command, Some(CliCommand::Acp(_))) {
+    if let Err(error) = args.settle_paths() {
+        answer::note(&format!("attache: {error:#}"));
+        return ExitCode::FAILURE;
+    }
+    if args.runs_an_agent() {
         // It runs commands of others: before the first of them, and before a key is read.
         seclusion::keep_others_out();
     }
@@ -174,6 +180,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             }
             return acp::run(sources, acp_args).await;
         }
+        Some(CliCommand::Chat(chat_args)) => return chat::run(sources, chat_args).await,
         Some(CliCommand::Init(_) | CliCommand::Trust(_) | CliCommand::Completions { .. }) | None => {}
     }
     Ok(ExitCode::SUCCESS)

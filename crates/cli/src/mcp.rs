@@ -1,10 +1,13 @@
-//! `attache mcp`: shows, tests and changes the MCP servers of the user's configuration.
+//! `attache mcp`: shows, tests and changes the MCP servers of the user's configuration, and logs in to them.
 
 mod add;
 mod edit;
 mod import;
 pub(crate) mod json;
+mod login;
 pub(crate) mod of_project;
+mod serve;
+mod token;
 pub(crate) mod told;
 
 use std::process::ExitCode;
@@ -32,6 +35,9 @@ pub(crate) async fn run(sources: &Sources, args: &McpArgs) -> Result<ExitCode> {
         McpCommand::Add(args) => add::run(&sources.config.file, args),
         McpCommand::Remove { name } => remove(sources, name),
         McpCommand::Test { name } => test(sources, name).await,
+        McpCommand::Login(args) => login::log_in(sources, args).await,
+        McpCommand::Logout { name } => login::log_out(sources, name).await,
+        McpCommand::Serve(args) => serve::run(sources, args).await,
         McpCommand::Import { file, yes } => import::run(sources, file.as_deref(), *yes),
     }
 }

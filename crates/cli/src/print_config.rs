@@ -6,7 +6,9 @@ use std::path::Path;
 
 use attache_core::hooks::{HookCommand, HookHold};
 use attache_core::legible::{is_invisible, legible_line};
-use attache_core::ports::mcp::{ServerNetwork, ServerSampling, ServerTransport};
+use attache_core::ports::mcp::{
+    OAuthSettings, PrivateAddresses, ServerNetwork, ServerSampling, ServerTransport,
+};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
@@ -160,11 +162,36 @@ impl ConfigPage {
             let names: Vec<&str> = hidden.iter().map(|(name, _)| name.as_str()).collect();
             self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
         }
+        self.oauth(&entry.oauth, origin);
         self.entry("network", entry.network == ServerNetwork::Granted, origin);
         if entry.sampling == ServerSampling::Asked {
             self.entry("sampling", true, origin);
         }
         self.entry("enabled", *enabled, origin);
+    }
+
+    /// In one line, so that what stands behind it is the server's again.
+    fn oauth(&mut self, settings: &OAuthSettings, origin: &Origin) {
+        let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
+        let mut shown = InlineTable::new();
+        if let Some(id) = client_id {
+            shown.insert("client_id", id.as_str().into());
+        }
+        if !scopes.is_empty() {
+            shown.insert("scopes", scopes.iter().map(String::as_str).collect::<toml_edit::Array>().into());
+        }
+        if let Some(port) = redirect_port {
+            shown.insert("redirect_port", i64::from(*port).into());
+        }
+        if *private_addresses == PrivateAddresses::Allowed {
+            shown.insert("allow_private", true.into());
+        }
+        if !shown.is_empty() {
+            self.entry("oauth", shown, origin);
+        }
+        if client_secret.is_some() {
+            self.line("# value not shown: client_secret");
+        }
     }
 
     fn telemetry(&mut self, telemetry: &TelemetrySettings) {

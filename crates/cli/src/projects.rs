@@ -1,7 +1,6 @@
 //! The projects of this machine: which of their files need consent, what was consented to, and what follows
 //! from that for their sessions. The agents of the user are read here, too: a session has both.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,140 +11,21 @@ use attache_core::ports::BoxFuture;
 use attache_core::ports::projects::{
     ConsentAnswer, ConsentRequest, ProjectNotice, ProjectSettings, Projects,
 };
-use attache_core::prompt::digest;
 use attache_core::trust::{Consents, Trust, TrustContent};
-use attache_sandbox::regular_file;
 
-use crate::agents::{AgentSources, CLAUDE_AGENTS};
+use crate::agents::AgentSources;
 use crate::config::{Config, ConfiguredRule, ProjectConfig};
 use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
-use crate::limits::{MAX_CONSENT_BYTES, MAX_TRUST_FILE_BYTES, TRUST_FILES};
-use crate::mcp::of_project::{PROJECT_SERVERS, servers_of_files, waiting_servers};
+use crate::limits::MAX_CONSENT_BYTES;
+use crate::mcp::of_project::{servers_of_files, waiting_servers};
 use crate::mcp::told;
+use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
 
 mod shown;
 
 pub(crate) use shown::shown;
 use shown::told_then;
-
-/// A project's own configuration.
-pub(crate) const PROJECT_CONFIG: &str = ".attache/config.toml";
-
-/// Directories whose Markdown files are agents, with JSON Schemas beside them.
-const PROJECT_AGENTS: [&str; 2] = [".attache/agents", CLAUDE_AGENTS];
-
-/// A directory whose files hooks may run; no tool and no command of a session can change them.
-const PROJECT_HOOKS: &str = ".attache/hooks";
-
-/// The files of a project that need consent, as they were read: what is judged is what is followed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ProjectFiles {
-    /// Every link followed.
-    pub(crate) project: PathBuf,
-    /// Paths below the project, each with its text.
-    pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
-    /// Those that can't be used, with the reason.
-    pub(crate) left_out: Vec<String>,
-    /// Something that hooks may run and nobody can agree to, because it is not among the files.
-    unseen_script: Option<String>,
-}
-
-impl ProjectFiles {
-    /// Blocks.
-    pub(crate) fn find(root: &Path) -> io::Result<Self> {
-        let mut found = Self { project: root.canonicalize()?, ..Self::default() };
-        found.file(Path::new(PROJECT_CONFIG));
-        PROJECT_SERVERS.map(Path::new).into_iter().for_each(|file| found.file(file));
-        for directory in PROJECT_AGENTS.map(Path::new) {
-            let is_used = |name: &PathBuf| name.extension().is_some_and(|end| end == "md" || end == "json");
-            for name in file_names(&found.project.join(directory)).into_iter().filter(is_used) {
-                found.file(&directory.join(name));
-            }
-        }
-        found.scripts();
-        Ok(found)
-    }
-
-    /// What lies beside the configuration for its hooks to run, at any depth. A hook can run whatever is there,
-    /// also what is not among the files: then none of them runs.
-    fn scripts(&mut self) {
-        let (mut directories, mut count) = (vec![PathBuf::from(PROJECT_HOOKS)], 0);
-        while let Some(directory) = directories.pop() {
-            let entries = match self.project.join(&directory).read_dir() {
-                Ok(entries) => entries,
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                Err(error) => return self.unseen(&directory, &error.to_string()),
-            };
-            let mut found: Vec<_> = entries.take(TRUST_FILES).flatten().collect();
-            found.sort_by_key(std::fs::DirEntry::file_name);
-            for entry in found {
-                let path = directory.join(entry.file_name());
-                count += 1;
-                match entry.file_type() {
-                    _ if count >= TRUST_FILES => {
-                        return self.unseen(Path::new(PROJECT_HOOKS), "it has too many files");
-                    }
-                    Ok(kind) if kind.is_dir() => directories.push(path),
-                    Ok(kind) if kind.is_file() => {
-                        let known = self.files.len();
-                        self.file(&path);
-                        if self.files.len() == known {
-                            self.unseen(&path, "it can't be read, or is too large");
-                        }
-                    }
-                    Ok(_) => self.unseen(&path, "it is no file of the project's own"),
-                    Err(error) => self.unseen(&path, &error.to_string()),
-                }
-            }
-        }
-    }
-
-    fn unseen(&mut self, path: &Path, reason: &str) {
-        self.unseen_script = Some(format!("its hooks do not run because of {}: {reason}", path.display()));
-    }
-
-    pub(crate) fn content(&self) -> TrustContent {
-        self.files.iter().map(|(path, bytes)| (path.clone(), digest(bytes))).collect()
-    }
-
-    pub(crate) fn text_of(&self, path: &Path) -> Option<&[u8]> {
-        self.files.iter().find(|(known, _)| known == path).map(|(_, bytes)| bytes.as_slice())
-    }
-
-    /// A file that leads out of the project is none of its own.
-    fn file(&mut self, path: &Path) {
-        let Ok(real) = self.project.join(path).canonicalize() else { return };
-        let read = match real.starts_with(&self.project) {
-            false => Err("it leads out of the project".to_owned()),
-            true => small_file(&real),
-        };
-        match read {
-            Ok(bytes) => self.files.push((path.to_owned(), bytes)),
-            Err(reason) => self.left_out.push(format!("{}: {reason}", path.display())),
-        }
-    }
-}
-
-/// The names in a directory, in order; none where there is no directory.
-pub(crate) fn file_names(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = directory.read_dir() else { return Vec::new() };
-    let mut names: Vec<PathBuf> =
-        entries.take(TRUST_FILES).flatten().map(|entry| entry.file_name().into()).collect();
-    names.sort();
-    names
-}
-
-/// A file that is small enough, or why it can't be used.
-pub(crate) fn small_file(real: &Path) -> Result<Vec<u8>, String> {
-    match regular_file::read(real, MAX_TRUST_FILE_BYTES) {
-        Ok(bytes) if bytes.len() as u64 > MAX_TRUST_FILE_BYTES => {
-            Err(format!("it has more than {MAX_TRUST_FILE_BYTES} bytes"))
-        }
-        Ok(bytes) => Ok(bytes),
-        Err(error) => Err(error.to_string()),
-    }
-}
 
 /// Says what a project's configuration changes in its sessions, and which agents they have.
 #[derive(Clone, Debug)]

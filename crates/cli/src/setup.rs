@@ -28,7 +28,7 @@ use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment, Sourced};
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, KeyPlace, Patience, ServerLogins};
 use crate::damage::{DAMAGED, what_became_of};
 use crate::dirs::Dirs;
 use crate::projects::HostProjects;
@@ -192,6 +192,7 @@ pub(crate) fn mcp_servers(sources: &Sources, sandbox: &LazySandbox) -> HostServe
         entries: crate::config::enabled_servers(&sources.config.servers),
         sandbox: sandbox.clone(),
         variables: sources.variables.clone(),
+        logins: Arc::new(ServerLogins::new(&sources.credentials, Patience::None, KeyPlace::KeyringElseFile)),
     })
 }
 

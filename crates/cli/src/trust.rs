@@ -11,7 +11,8 @@ use crate::args::TrustArgs;
 use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
 use crate::mcp::told;
-use crate::projects::{ProjectFiles, shell_word, shown};
+use crate::project_files::ProjectFiles;
+use crate::projects::{shell_word, shown};
 
 pub(crate) fn run(dirs: &Dirs, args: &TrustArgs) -> Result<()> {
     let consents = read_consents(&dirs.trust_file).map_err(anyhow::Error::msg)?;

@@ -33,6 +33,8 @@ pub struct Prompt {
 pub enum PromptSource {
     #[default]
     Person,
+    /// Another agent that asked this one: never a command, and held to the hooks of prompts as a person's is.
+    OtherAgent,
     /// A model, for a subagent, or the session itself: never a command.
     Agent,
 }

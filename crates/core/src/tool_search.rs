@@ -14,7 +14,7 @@ use crate::ports::tool::{
 
 /// The tools that can be searched for, and those that were found. A copy is another handle to the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct SearchableTools(Arc<Mutex<SearchState>>);
+pub struct SearchableTools(Arc<Mutex<SearchState>>);
 
 /// Why a lock: the session changes what there is between turns, calls of its turn search it.
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ impl SearchableTools {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn set(&self, specs: Vec<ToolSpec>) {
+    pub fn set(&self, specs: Vec<ToolSpec>) {
         let mut state = self.lock();
         state.specs = specs;
         state.index = None;
@@ -56,7 +56,7 @@ impl SearchableTools {
     }
 
     /// The best ones, which are active from then on.
-    fn find(&self, query: &str) -> Vec<ToolSpec> {
+    pub fn find(&self, query: &str) -> Vec<ToolSpec> {
         let mut state = self.lock();
         let index = match &state.index {
             Some(index) => index.clone(),

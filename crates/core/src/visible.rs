@@ -28,6 +28,12 @@ pub struct VisibleConversation<'a> {
 }
 
 impl<'a> VisibleConversation<'a> {
+    /// The same from a message on: the first that is given has at least this seq.
+    pub async fn open_at(store: &'a dyn Store, record: &'a SessionRecord, seq: i64) -> StoreResult<Self> {
+        let before = RowCursor { seq: seq.saturating_sub(1), part_index: i64::MAX };
+        Ok(Self { after: Some(before), ..Self::open(store, record).await? })
+    }
+
     pub async fn open(store: &'a dyn Store, record: &'a SessionRecord) -> StoreResult<Self> {
         let unfinished = match &record.live_run {
             Some(live) => unfinished(store, record, live).await?,

@@ -23,7 +23,7 @@ mod asking;
 mod tasks;
 
 /// The newest revision that this client knows; servers answer with theirs, which may be older.
-const REVISION: &str = "2025-11-25";
+pub(crate) const REVISION: &str = "2025-11-25";
 
 /// A server that has said hello.
 #[derive(Clone, Debug)]

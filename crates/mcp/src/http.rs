@@ -2,7 +2,7 @@
 //! answers come with it or as events. Follows no redirect to another place.
 
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use attache_core::legible::legible_line;
@@ -16,13 +16,20 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::client::in_words;
-use crate::limits::{
-    HTTP_CONNECT, HTTP_MESSAGES, HTTP_NOTICE, HTTP_POSTS, HTTP_REDIRECTS, LISTEN_AGAIN, MESSAGE_BYTES,
-};
+use crate::limits::{HTTP_MESSAGES, HTTP_NOTICE, HTTP_POSTS, LISTEN_AGAIN, MESSAGE_BYTES};
+use crate::oauth::ServerAccess;
 
 mod answers;
+mod authorized;
+mod outgoing;
+mod probe;
 
-use answers::{EventStream, is_events, limited, refusal, request_id, unreachable};
+use answers::{EventStream, is_events, refusal, request_id};
+pub(crate) use answers::{limited, unreachable};
+use authorized::{Unsent, send};
+pub(crate) use outgoing::{address, has_authorization};
+use outgoing::{client, header_map};
+pub(crate) use probe::{ProbeWay, challenge};
 
 const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
@@ -35,6 +42,8 @@ struct HttpServer {
     /// Where messages are posted; told by the server itself in the older way.
     post: Url,
     headers: HeaderMap,
+    /// `None` where its entry says who we are.
+    access: Option<Arc<ServerAccess>>,
     /// Why a lock: every post reads it, the first answer sets it. Held for a copy only.
     agreed: Mutex<Agreed>,
     incoming: mpsc::Sender<Bytes>,
@@ -64,24 +73,26 @@ pub(crate) struct HttpAgreement(Arc<HttpServer>);
 
 /// Reaches a server by streamable HTTP. Nothing is sent yet.
 pub(crate) fn open(
-    url: &str,
+    url: Url,
     headers: &[(String, String)],
+    access: Option<Arc<ServerAccess>>,
 ) -> Result<(HttpSource, HttpSink, HttpAgreement), String> {
-    let (server, source) = server(address(url)?, headers)?;
+    let (server, source) = server(url, headers, access)?;
     Ok((source, HttpSink(server.clone()), HttpAgreement(server)))
 }
 
 /// Reaches a server in the older way: it says first where to post.
 pub(crate) async fn open_sse(
-    url: &str,
+    address: Url,
     headers: &[(String, String)],
+    access: Option<Arc<ServerAccess>>,
     deadline: Duration,
 ) -> Result<(HttpSource, HttpSink), String> {
-    let address = address(url)?;
-    let (listener, source) = server(address.clone(), headers)?;
-    let asked = listener.client.get(address.clone()).headers(listener.headers.clone()).header(ACCEPT, EVENTS);
+    let (listener, source) = server(address.clone(), headers, access)?;
+    let asked =
+        || listener.client.get(address.clone()).headers(listener.headers.clone()).header(ACCEPT, EVENTS);
     let opening = async {
-        let response = asked.send().await.map_err(|error| unreachable(&error))?;
+        let response = send(listener.access.as_ref(), asked).await.map_err(Unsent::into_text)?;
         if !response.status().is_success() || !is_events(&response) {
             return Err(refusal(response).await);
         }
@@ -102,6 +113,7 @@ pub(crate) async fn open_sse(
         client: listener.client.clone(),
         post,
         headers: listener.headers.clone(),
+        access: listener.access.clone(),
         agreed: Mutex::default(),
         incoming: listener.incoming.clone(),
         posts: Semaphore::new(HTTP_POSTS),
@@ -119,79 +131,24 @@ pub(crate) async fn open_sse(
     Ok((source, HttpSink(server)))
 }
 
-fn server(post: Url, headers: &[(String, String)]) -> Result<(Arc<HttpServer>, HttpSource), String> {
+fn server(
+    post: Url,
+    headers: &[(String, String)],
+    access: Option<Arc<ServerAccess>>,
+) -> Result<(Arc<HttpServer>, HttpSource), String> {
     let (incoming, received) = mpsc::channel(HTTP_MESSAGES);
     let over = CancellationToken::new();
     let server = HttpServer {
         client: client(&post)?,
         post,
         headers: header_map(headers)?,
+        access,
         agreed: Mutex::default(),
         incoming,
         posts: Semaphore::new(HTTP_POSTS),
         over: over.clone(),
     };
     Ok((Arc::new(server), HttpSource { incoming: received, over }))
-}
-
-/// Only http and https; others would be opened by something else.
-fn address(url: &str) -> Result<Url, String> {
-    let parsed = Url::parse(url).map_err(|error| format!("its url is not one: {error}"))?;
-    match parsed.scheme() {
-        "http" | "https" if parsed.has_host() => Ok(parsed),
-        scheme => Err(format!("its url must be http or https, not {}", legible_line(scheme))),
-    }
-}
-
-/// Servers on this machine are never asked through a proxy.
-fn client(url: &Url) -> Result<Client, String> {
-    static OUTSIDE: OnceLock<Client> = OnceLock::new();
-    static INSIDE: OnceLock<Client> = OnceLock::new();
-    let is_here = match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    let slot = if is_here { &INSIDE } else { &OUTSIDE };
-    if let Some(client) = slot.get() {
-        return Ok(client.clone());
-    }
-    // Somebody who embeds us may have chosen another provider already; then that one is used.
-    drop(rustls::crypto::ring::default_provider().install_default());
-    let builder = Client::builder()
-        .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(HTTP_CONNECT)
-        .redirect(reqwest::redirect::Policy::custom(|attempt| {
-            let is_same =
-                attempt.previous().first().is_some_and(|first| first.origin() == attempt.url().origin());
-            match (is_same, attempt.previous().len() < HTTP_REDIRECTS) {
-                (true, true) => attempt.follow(),
-                // A redirect would carry what is said, and keys, to a place that is not configured.
-                (_, _) => attempt.stop(),
-            }
-        }));
-    let builder = match (is_here, url.scheme()) {
-        // Reading the machine's certificates takes longer than the whole start.
-        (true, "http") => return builder.no_proxy().tls_certs_only([]).build().map_err(|e| unreachable(&e)),
-        (true, _) => builder.no_proxy(),
-        (false, _) => builder,
-    };
-    let made = builder.build().map_err(|error| unreachable(&error))?;
-    Ok(slot.get_or_init(|| made).clone())
-}
-
-fn header_map(headers: &[(String, String)]) -> Result<HeaderMap, String> {
-    let mut map = HeaderMap::new();
-    for (name, value) in headers {
-        let shown = legible_line(name);
-        let name: HeaderName = name.parse().map_err(|_| format!("`{shown}` is no name of a header"))?;
-        let mut value: HeaderValue =
-            value.parse().map_err(|_| format!("the header `{shown}` has characters that can't be sent"))?;
-        value.set_sensitive(true);
-        map.insert(name, value);
-    }
-    Ok(map)
 }
 
 impl HttpAgreement {
@@ -222,12 +179,15 @@ impl HttpServer {
     async fn listen(&self) {
         let mut last_event: Option<String> = None;
         loop {
-            let mut asked =
-                self.client.get(self.post.clone()).headers(self.all_headers()).header(ACCEPT, EVENTS);
-            if let Some(id) = &last_event {
-                asked = asked.header("last-event-id", id);
-            }
-            match asked.send().await {
+            let asked = || {
+                let asked = self.client.get(self.post.clone()).headers(self.all_headers());
+                let asked = asked.header(ACCEPT, EVENTS);
+                match &last_event {
+                    Some(id) => asked.header("last-event-id", id),
+                    None => asked,
+                }
+            };
+            match send(self.access.as_ref(), asked).await {
                 Ok(response) if response.status().is_success() && is_events(&response) => {
                     let mut events = EventStream::new(response);
                     while let Some(event) = events.next().await {
@@ -238,7 +198,13 @@ impl HttpServer {
                     }
                 }
                 Ok(_) => return,
-                Err(error) => tracing::debug!(error = %error.without_url(), "listening to a server failed"),
+                Err(Unsent::NoAccess(problem)) => {
+                    tracing::debug!(problem, "a server is not listened to");
+                    return self.end_without_login();
+                }
+                Err(Unsent::Unreachable(problem)) => {
+                    tracing::debug!(problem, "listening to a server failed");
+                }
             }
             tokio::time::sleep(LISTEN_AGAIN).await;
         }
@@ -257,13 +223,27 @@ impl HttpServer {
             // Nobody waits where the connection is over.
             drop(self.incoming.send(answer.to_string().into()).await);
         }
+        self.end_without_login();
+    }
+
+    /// Whoever keeps the server waits for a login, and then begins anew.
+    fn end_without_login(&self) {
+        if self.needs_login() {
+            self.over.cancel();
+        }
+    }
+
+    fn needs_login(&self) -> bool {
+        self.access.as_ref().is_some_and(|access| access.login_need().is_some())
     }
 
     async fn exchange(&self, message: Bytes, is_request: bool) -> Result<(), String> {
         let accepted = "application/json, text/event-stream";
-        let asked = self.client.post(self.post.clone()).headers(self.all_headers());
-        let asked = asked.header(CONTENT_TYPE, "application/json").header(ACCEPT, accepted).body(message);
-        let response = asked.send().await.map_err(|error| unreachable(&error))?;
+        let asked = || {
+            let asked = self.client.post(self.post.clone()).headers(self.all_headers());
+            asked.header(CONTENT_TYPE, "application/json").header(ACCEPT, accepted).body(message.clone())
+        };
+        let response = send(self.access.as_ref(), asked).await.map_err(Unsent::into_text)?;
         let status = response.status();
         if status == StatusCode::NOT_FOUND && self.agreed().session.is_some() {
             // It has forgotten us: a new conversation begins.
@@ -334,8 +314,15 @@ impl MessageSink for HttpSink {
     /// Tells the server, where there is something to end.
     async fn close(&mut self) -> io::Result<()> {
         self.0.over.cancel();
-        if self.0.agreed().session.is_some() {
-            let ending = self.0.client.delete(self.0.post.clone()).headers(self.0.all_headers()).send();
+        if self.0.agreed().session.is_some() && !self.0.needs_login() {
+            let server = self.0.clone();
+            let ending = async move {
+                let asked = || server.client.delete(server.post.clone()).headers(server.all_headers());
+                let told = send(server.access.as_ref(), asked).await;
+                if let Err(problem) = told.map_err(Unsent::into_text) {
+                    tracing::debug!(problem, "a server could not be told that its session is over");
+                }
+            };
             tokio::spawn(tokio::time::timeout(Duration::from_secs(2), ending));
         }
         Ok(())

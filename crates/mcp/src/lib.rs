@@ -11,6 +11,7 @@ mod launch;
 pub mod limits;
 mod listing;
 mod names;
+pub mod oauth;
 mod pool;
 mod program;
 mod prompts;

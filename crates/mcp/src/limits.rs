@@ -155,3 +155,51 @@ pub(crate) const TASK_POLL: Duration = Duration::from_secs(1);
 /// Whatever it says: a tenth of a second is soon enough for a person, and a minute too late.
 pub(crate) const TASK_POLLS: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(10);
+
+/// Of a header that says why a request is refused: a handful of words and an address.
+pub(crate) const CHALLENGE_BYTES: usize = 8 * 1024;
+
+/// Parameters and schemes of such a header.
+pub(crate) const CHALLENGE_PARAMETERS: usize = 64;
+
+/// Scopes of one login; those of the largest services are a few dozen.
+pub(crate) const SCOPES: usize = 100;
+
+/// One answer while a login is made or renewed. Metadata of large services are 10 KiB.
+pub(crate) const OAUTH_BYTES: usize = 256 * 1024;
+
+/// How long one such answer may take.
+pub(crate) const OAUTH_ANSWER: Duration = Duration::from_secs(20);
+
+/// Redirects within one place while a login is made.
+pub(crate) const OAUTH_REDIRECTS: usize = 3;
+
+/// Authorization servers of one server that are looked at.
+pub(crate) const AUTHORIZATION_SERVERS: usize = 5;
+
+/// One token: it goes into a header, and servers refuse headers above 16 KiB or less.
+pub(crate) const TOKEN_BYTES: usize = 16 * 1024;
+
+/// A token that is said to last longer is asked for again after this, so that no sum overflows.
+pub(crate) const TOKEN_LIFE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// How long before its end a token is renewed: longer than a request is under way.
+pub(crate) const RENEW_BEFORE: Duration = Duration::from_secs(30);
+
+/// How often a server that needs a login looks whether somebody has logged in; a look costs one `stat`.
+pub(crate) const LOGIN_LOOK: Duration = Duration::from_secs(1);
+
+/// How long a person may take to log in: to find a password, and a second device.
+pub(crate) const LOGIN_TIME: Duration = Duration::from_secs(10 * 60);
+
+/// What a browser sends when it comes back: one line with an answer, and headers.
+pub(crate) const REDIRECT_BYTES: usize = 32 * 1024;
+
+/// How long it may take to send that, and to take our page.
+pub(crate) const REDIRECT_TIME: Duration = Duration::from_secs(10);
+
+/// Connections of browsers at once; they open some in advance.
+pub(crate) const REDIRECT_CONNECTIONS: usize = 16;
+
+/// Answers that are not the one that is waited for, before nobody is waited for any more.
+pub(crate) const REDIRECT_STRAYS: usize = 100;

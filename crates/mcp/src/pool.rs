@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use attache_core::ids::SessionId;
 use attache_core::ports::mcp::{
-    ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerSampling,
+    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerSampling,
     ServerTransport, SessionServers, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::{Site, Workspace};
@@ -17,6 +17,7 @@ use attache_sandbox::LazySandbox;
 
 use crate::launch;
 use crate::names::{digest, sanitised};
+use crate::oauth::LoginStore;
 use crate::server::{Server, ServerPlan};
 use crate::session::OpenedServers;
 
@@ -56,6 +57,7 @@ pub struct McpSettings {
     pub entries: Vec<ServerEntry>,
     pub sandbox: LazySandbox,
     pub variables: Variables,
+    pub logins: Arc<dyn LoginStore>,
 }
 
 /// The servers of a host.
@@ -81,6 +83,7 @@ struct ServerKey {
     transport: ServerTransport,
     network: ServerNetwork,
     deadlines: ServerDeadlines,
+    oauth: OAuthSettings,
     /// References are resolved for some, and not for others.
     is_of_client: bool,
     sampling: ServerSampling,
@@ -106,6 +109,7 @@ impl HostServers {
             transport: entry.transport.clone(),
             network: entry.network,
             deadlines: entry.deadlines,
+            oauth: entry.oauth.clone(),
             is_of_client: entry.origin == ServerOrigin::Client,
             sampling: entry.sampling,
             roots: roots.clone(),
@@ -125,6 +129,7 @@ impl HostServers {
             subscriptions,
             sandbox: self.settings.sandbox.clone(),
             variables: self.settings.variables.clone(),
+            logins: self.settings.logins.clone(),
         }));
         running.push(RunningEntry { key, server: Arc::downgrade(&server), only: Some(session.clone()) });
         server

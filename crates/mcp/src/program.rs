@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use attache_core::ports::mcp::{HiddenText, ServerEntry, ServerOrigin, ServerTransport};
+use attache_core::ports::mcp::{HiddenText, OAuthSettings, ServerEntry, ServerOrigin, ServerTransport};
 
 use crate::expand::{Unresolved, expand};
 use crate::limits::PROGRAM_NAMES;
@@ -24,6 +24,19 @@ pub(crate) enum ResolvedServer {
     Program(ResolvedProgram),
     Http { url: String, headers: Vec<(String, String)> },
     Sse { url: String, headers: Vec<(String, String)> },
+}
+
+/// What an entry says of logging in, with its references resolved.
+pub(crate) fn resolve_oauth(entry: &ServerEntry, variables: &Variables) -> Result<OAuthSettings, String> {
+    let mut settings = entry.oauth.clone();
+    if entry.origin == ServerOrigin::Client {
+        return Ok(settings);
+    }
+    let resolved = |text: &str| expand(text, |name| variables.get(name)).map_err(|error| error.to_string());
+    settings.client_id = settings.client_id.as_deref().map(resolved).transpose()?;
+    let secret = settings.client_secret.as_ref().map(|secret| resolved(secret.expose())).transpose()?;
+    settings.client_secret = secret.map(HiddenText::new);
+    Ok(settings)
 }
 
 /// `root`: where relative names begin.
@@ -146,6 +159,7 @@ mod tests {
             network: ServerNetwork::Granted,
             deadlines: ServerDeadlines::default(),
             sampling: ServerSampling::Refused,
+            oauth: OAuthSettings::default(),
         }
     }
 

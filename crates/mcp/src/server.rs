@@ -12,6 +12,7 @@ use attache_sandbox::LazySandbox;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use url::Url;
 
 use crate::client::{self, RootsChange, ServerClient};
 use crate::handler::ServerEvents;
@@ -19,6 +20,7 @@ use crate::http;
 use crate::launch::{self, LocalServer};
 use crate::limits::{BACKOFF, LIST_PAUSE, MESSAGE_BYTES, STEADY, TRIES};
 use crate::listing::{ListedTool, Listing};
+use crate::oauth::{LoginNeed, LoginStore, ServerAccess};
 use crate::pool::Variables;
 use crate::program::{self, ResolvedProgram, ResolvedServer};
 use crate::prompts::ListedPrompt;
@@ -52,6 +54,7 @@ pub(crate) struct ServerPlan {
     pub(crate) site: Site,
     pub(crate) sandbox: LazySandbox,
     pub(crate) variables: Variables,
+    pub(crate) logins: Arc<dyn LoginStore>,
 }
 
 /// A server that somebody has. When nobody has it any more, it ends.
@@ -129,11 +132,22 @@ struct Loss {
     again: TryAgain,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum TryAgain {
     Later,
+    /// Once somebody has logged in.
+    AfterLogin(Arc<ServerAccess>, LoginNeed),
     /// Nothing would be different.
     Never,
+}
+
+impl TryAgain {
+    async fn wait(&self, pause: Duration) {
+        match self {
+            Self::Later => tokio::time::sleep(pause).await,
+            Self::AfterLogin(access, need) => access.logged_in_since(need).await,
+            Self::Never => {}
+        }
+    }
 }
 
 impl Loss {
@@ -144,6 +158,16 @@ impl Loss {
     fn for_good(why: String) -> Self {
         Self { why, again: TryAgain::Never }
     }
+
+    /// Of a server that may want a login, which is then why.
+    fn of_remote(why: String, access: Option<&Arc<ServerAccess>>) -> Self {
+        match access.and_then(|access| Some((access.clone(), access.login_need()?))) {
+            Some((access, need)) => {
+                Self { why: need.text.clone(), again: TryAgain::AfterLogin(access, need) }
+            }
+            None => Self::for_now(why),
+        }
+    }
 }
 
 /// A server that has said hello.
@@ -151,13 +175,18 @@ struct LiveServer {
     client: ServerClient,
     connection: Connection,
     local: Option<LocalServer>,
+    access: Option<Arc<ServerAccess>>,
     events: Arc<ServerEvents>,
 }
 
-/// How long it is left alone; `None`: for good.
+/// How long it is left alone at least; `None`: for good. What waits for a person is no failure that counts.
 fn next_try(loss: &Loss, failures: usize) -> Option<Duration> {
     let pause = BACKOFF[(failures.max(1) - 1).min(BACKOFF.len() - 1)];
-    (loss.again == TryAgain::Later && failures <= TRIES).then_some(pause)
+    match loss.again {
+        TryAgain::Later => (failures <= TRIES).then_some(pause),
+        TryAgain::AfterLogin(..) => Some(Duration::ZERO),
+        TryAgain::Never => None,
+    }
 }
 
 struct Keeper {
@@ -191,10 +220,15 @@ impl Keeper {
             };
             failures = if began.elapsed() >= STEADY { 1 } else { failures + 1 };
             let Some(pause) = next_try(&loss, failures) else { return self.fail(&loss.why, "") };
-            self.fail(&loss.why, &format!("{TRIED_AGAIN}{} s", pause.as_secs()));
+            if let TryAgain::AfterLogin(..) = loss.again {
+                failures = 0;
+                self.fail(&loss.why, "");
+            } else {
+                self.fail(&loss.why, &format!("{TRIED_AGAIN}{} s", pause.as_secs()));
+            }
             tokio::select! {
                 () = over.cancelled() => return,
-                () = tokio::time::sleep(pause) => {}
+                () = loss.again.wait(pause) => {}
             }
         }
     }
@@ -216,22 +250,38 @@ impl Keeper {
         match resolved {
             ResolvedServer::Program(program) => self.connect_program(program, events).await,
             ResolvedServer::Http { url, headers } => {
-                let (source, sink, agreement) = http::open(&url, &headers).map_err(Loss::for_good)?;
+                let url = http::address(&url).map_err(Loss::for_good)?;
+                let access = self.access(&url, &headers)?;
+                let opened = http::open(url, &headers, access.clone());
+                let (source, sink, agreement) = opened.map_err(Loss::for_good)?;
                 let agreed = |revision: &str| agreement.set(revision);
                 let connected =
                     client::connect(source, sink, events.clone(), deadlines, RootsChange::Told, agreed).await;
-                let (client, connection) = connected.map_err(Loss::for_now)?;
-                Ok(LiveServer { client, connection, local: None, events })
+                let (client, connection) = connected.map_err(|why| Loss::of_remote(why, access.as_ref()))?;
+                Ok(LiveServer { client, connection, local: None, access, events })
             }
             ResolvedServer::Sse { url, headers } => {
-                let opened = http::open_sse(&url, &headers, deadlines.connect).await;
-                let (source, sink) = opened.map_err(Loss::for_now)?;
+                let url = http::address(&url).map_err(Loss::for_good)?;
+                let access = self.access(&url, &headers)?;
+                let lost = |why| Loss::of_remote(why, access.as_ref());
+                let opened = http::open_sse(url, &headers, access.clone(), deadlines.connect).await;
+                let (source, sink) = opened.map_err(lost)?;
                 let connected =
                     client::connect(source, sink, events.clone(), deadlines, RootsChange::Told, |_| {}).await;
-                let (client, connection) = connected.map_err(Loss::for_now)?;
-                Ok(LiveServer { client, connection, local: None, events })
+                let (client, connection) = connected.map_err(lost)?;
+                Ok(LiveServer { client, connection, local: None, access, events })
             }
         }
+    }
+
+    /// The logins of a server elsewhere; `None` where its entry says itself who we are.
+    fn access(&self, url: &Url, headers: &[(String, String)]) -> Result<Option<Arc<ServerAccess>>, Loss> {
+        if http::has_authorization(headers) {
+            return Ok(None);
+        }
+        let ServerPlan { entry, variables, logins, .. } = &self.plan;
+        let settings = program::resolve_oauth(entry, variables).map_err(Loss::for_good)?;
+        Ok(Some(Arc::new(ServerAccess::new(entry, url, settings, logins.clone()))))
     }
 
     async fn connect_program(
@@ -254,7 +304,9 @@ impl Keeper {
             client::connect(source, sink, events.clone(), entry.deadlines, RootsChange::Another, |_| {})
                 .await;
         match connected {
-            Ok((client, connection)) => Ok(LiveServer { client, connection, local: Some(local), events }),
+            Ok((client, connection)) => {
+                Ok(LiveServer { client, connection, local: Some(local), access: None, events })
+            }
             Err(why) => {
                 // Its end says more, if it has ended.
                 let end = tokio::time::timeout(Duration::from_millis(300), local.ended()).await;
@@ -271,16 +323,17 @@ impl Keeper {
         loop {
             let listing = match live.client.list_tools().await {
                 Ok(listing) => listing,
-                Err(why) => return Loss::for_now(why),
+                Err(why) => return Loss::of_remote(why, live.access.as_ref()),
             };
             let prompts = live.client.list_prompts().await;
             self.ready(&live.client, listing, prompts);
-            let LiveServer { client, connection, local, events } = live;
+            let LiveServer { client, connection, local, access, events } = live;
             loop {
                 tokio::select! {
                     () = connection.wait_closed() => {
                         let end = tokio::time::timeout(Duration::from_millis(300), how_it_ended(local)).await;
-                        return Loss::for_now(end.unwrap_or_else(|_| "it hung up".to_owned()));
+                        let why = end.unwrap_or_else(|_| "it hung up".to_owned());
+                        return Loss::of_remote(why, access.as_ref());
                     }
                     Ok(()) = roots.changed() => client.roots_changed().await,
                     () = events.lists_changed.notified() => break,

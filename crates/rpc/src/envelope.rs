@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 #[derive(Debug)]
-pub(crate) enum EnvelopeMessage {
+pub enum EnvelopeMessage {
     /// An id that is present makes a request, also when it is null: it is answered with a null id.
     Request {
         id: RequestId,
@@ -30,13 +30,19 @@ pub(crate) enum EnvelopeMessage {
 
 /// Why a line is no message.
 #[derive(Debug)]
-pub(crate) enum EnvelopeRefusal {
+pub enum EnvelopeRefusal {
     /// Nothing but white space stood on the line.
     Blank,
     /// It deserves an error; the id is the one it carried, if that much was readable.
     Answer(Option<RequestId>, Box<ErrorObject>),
     /// A broken answer to one of our requests: answering an answer would help no one.
     Ignore(&'static str),
+}
+
+/// What a whole message is, as the reader of a connection will see it. For transports that have to know before
+/// they pass it on.
+pub fn read_message(text: &[u8]) -> Result<EnvelopeMessage, EnvelopeRefusal> {
+    read(Cow::Borrowed(text))
 }
 
 /// Large lines come owned and are used up in place: the payload is what is left of them.

@@ -1,6 +1,7 @@
 //! Request ids as the other side wrote them: echoed byte for byte, compared by meaning. Mints none.
 
 use crate::limits::MAX_ID_BYTES;
+use serde_json::value::RawValue;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -27,6 +28,11 @@ impl RequestId {
     /// The JSON text of the id.
     pub fn as_json(&self) -> &str {
         &self.text
+    }
+
+    /// An id that something else than the envelope names; `None` for what can't be one.
+    pub fn of_json(json: &RawValue) -> Option<Self> {
+        Self::from_json(json.get()).ok()
     }
 
     /// `json` is one complete JSON value, as a `RawValue` holds it.

@@ -26,6 +26,7 @@ mod writer;
 
 pub use connection::{Connection, Drained};
 pub use encode::encode_notification;
+pub use envelope::{EnvelopeMessage, EnvelopeRefusal, read_message};
 pub use error::{ConnectionClosed, ErrorObject, RequestError, SendError, code};
 pub use id::RequestId;
 pub use json_lines::{JsonLineSink, JsonLineSource, json_lines};

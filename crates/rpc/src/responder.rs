@@ -45,6 +45,12 @@ impl Responder {
         self.give_error(&error);
     }
 
+    /// For protocols in which a request that was cancelled gets no answer: frees its id, and sends nothing.
+    pub fn leave_unanswered(mut self) {
+        self.settle();
+        self.peer.shared().in_flight.answered();
+    }
+
     /// Fires when the other side sent `$/cancel_request` for this id, or the connection ended. An answer is
     /// owed all the same.
     pub fn cancelled(&self) -> CancellationToken {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// Room → rooms it may depend on. A room that is not here may depend on nothing of ours.
-const ALLOWED: [(&str, &[&str]); 15] = [
+const ALLOWED: [(&str, &[&str]); 18] = [
     ("attache-core", &[]),
     ("attache-rpc", &[]),
     ("attache-models", &["attache-core"]),
@@ -14,10 +14,15 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("attache-sandbox", &["attache-core"]),
     ("attache-tools", &["attache-core", "attache-sandbox", "attache-shell"]),
     ("attache-mcp", &["attache-core", "attache-rpc", "attache-sandbox"]),
+    // Of no other room: what listens for one protocol listens for the next.
+    ("attache-http", &[]),
+    ("attache-mcp-server", &["attache-core", "attache-rpc", "attache-http"]),
     ("attache-store", &["attache-core"]),
     ("attache-telemetry", &["attache-core"]),
     ("attache-acp", &["attache-core", "attache-rpc"]),
-    ("attache-server", &["attache-core", "attache-rpc", "attache-acp"]),
+    // A client of agents, ours among them: it knows the protocol and nothing behind it.
+    ("attache-chat", &["attache-rpc"]),
+    ("attache-server", &["attache-core", "attache-rpc", "attache-acp", "attache-http"]),
     ("attache-testkit", &["attache-core", "attache-rpc"]),
     (
         "attache",
@@ -25,8 +30,11 @@ const ALLOWED: [(&str, &[&str]); 15] = [
             "attache-core",
             "attache-rpc",
             "attache-acp",
+            "attache-chat",
             "attache-server",
+            "attache-http",
             "attache-mcp",
+            "attache-mcp-server",
             "attache-models",
             "attache-sandbox",
             "attache-tools",
@@ -35,7 +43,18 @@ const ALLOWED: [(&str, &[&str]); 15] = [
         ],
     ),
     // Outside of the house: one measures its rooms, the other knows only where they are.
-    ("attache-bench", &["attache-core", "attache-acp", "attache-models", "attache-shell", "attache-tools"]),
+    (
+        "attache-bench",
+        &[
+            "attache-core",
+            "attache-acp",
+            "attache-mcp",
+            "attache-models",
+            "attache-sandbox",
+            "attache-shell",
+            "attache-tools",
+        ],
+    ),
     ("xtask", &[]),
 ];
 

@@ -1,8 +1,11 @@
 //! What can be typed behind `attache mcp`.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+
+use super::SessionArgs;
 
 #[derive(Clone, Debug, clap::Args)]
 #[command(arg_required_else_help = true, disable_help_subcommand = true)]
@@ -34,6 +37,18 @@ pub(crate) enum McpCommand {
         /// The server
         name: String,
     },
+    /// Log in to a server in your browser
+    #[command(after_help = "Example:\n  attache mcp login docs")]
+    Login(McpLoginArgs),
+    /// Forget the login at a server
+    #[command(after_help = "Example:\n  attache mcp logout docs")]
+    Logout {
+        /// The server, or its address
+        name: String,
+    },
+    /// Be an MCP server, so that other agents can ask this one
+    #[command(after_help = "Example:\n  attache mcp serve --listen 127.0.0.1:7733")]
+    Serve(McpServeArgs),
     /// Add the servers of other agents and editors to your configuration
     #[command(after_help = "Example:\n  attache mcp import --yes")]
     Import {
@@ -43,6 +58,27 @@ pub(crate) enum McpCommand {
         #[arg(short, long)]
         yes: bool,
     },
+}
+
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct McpServeArgs {
+    #[command(flatten)]
+    pub(crate) sessions: SessionArgs,
+    /// Serve streamable HTTP on this address of the machine itself, instead of stdin and stdout
+    #[arg(long, value_name = "127.0.0.1:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct McpLoginArgs {
+    /// The server, or its address
+    pub(crate) name: String,
+    /// Only print the address to open
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Keep the login in a file that only you can read, not in the keyring
+    #[arg(long)]
+    pub(crate) file: bool,
 }
 
 #[derive(Clone, Debug, clap::Args)]

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
+    ServerTransport,
 };
 use toml_edit::{Item, TableLike};
 
@@ -12,9 +13,9 @@ use super::error::nearest;
 use super::file::{FileReader, FileScope, found_item};
 use super::keys::mismatch;
 use super::{Config, ConfiguredServer, Origin};
-use crate::projects::PROJECT_CONFIG;
+use crate::project_files::PROJECT_CONFIG;
 
-pub(super) const SERVER_KEYS: [&str; 13] = [
+pub(super) const SERVER_KEYS: [&str; 14] = [
     "command",
     "args",
     "env",
@@ -22,6 +23,7 @@ pub(super) const SERVER_KEYS: [&str; 13] = [
     "url",
     "transport",
     "headers",
+    "oauth",
     "network",
     "sampling",
     "enabled",
@@ -36,10 +38,10 @@ const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 const LONGEST_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// One `[mcp.NAME]` while it is read.
-struct ServerTable<'a> {
+pub(super) struct ServerTable<'a> {
     /// `mcp.NAME`, for messages.
-    path: String,
-    entries: &'a dyn TableLike,
+    pub(super) path: String,
+    pub(super) entries: &'a dyn TableLike,
 }
 
 impl FileReader<'_> {
@@ -71,9 +73,9 @@ impl FileReader<'_> {
         };
         let (mut entry, enabled) = read.unwrap_or_else(|| {
             let transport = ServerTransport::Unusable(String::new());
-            let deadlines = ServerDeadlines::default();
+            let (deadlines, oauth) = (ServerDeadlines::default(), OAuthSettings::default());
             let (name, origin, sampling) = (String::new(), source.clone(), ServerSampling::Refused);
-            (ServerEntry { name, origin, transport, network, deadlines, sampling }, true)
+            (ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }, true)
         });
         if !problems.is_empty() {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -95,10 +97,11 @@ impl FileReader<'_> {
             false => ServerNetwork::Withheld,
         };
         let deadlines = self.deadlines(table);
+        let oauth = self.oauth(table);
         let transport = self.transport(table, origin)?;
         let sampling = self.sampling(table);
         let (name, origin) = (String::new(), ServerOrigin::User);
-        let entry = ServerEntry { name, origin, transport, network, deadlines, sampling };
+        let entry = ServerEntry { name, origin, transport, network, deadlines, sampling, oauth };
         Some((entry, enabled.is_none_or(|enabled| enabled.value)))
     }
 
@@ -224,6 +227,6 @@ impl FileReader<'_> {
     }
 }
 
-fn texts(item: &Item) -> Option<Vec<String>> {
+pub(super) fn texts(item: &Item) -> Option<Vec<String>> {
     item.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }

@@ -131,11 +131,7 @@ impl FileReader<'_> {
     }
 
     fn check_pattern(&mut self, table: &RuleTable<'_>, rule: &Rule, home: Option<&Path>) -> bool {
-        let wrong = rule.check_pattern().err().or_else(|| {
-            let needs_home = rule.is_about_paths() && rule.pattern.starts_with('~') && home.is_none();
-            needs_home.then(|| "starts with ~, but there is no home directory".to_owned())
-        });
-        let Some(reason) = wrong else { return true };
+        let Some(reason) = wrong_pattern(rule, home) else { return true };
         let origin = match table.entries.contains_key("pattern") {
             true => self.origin(table.entries, "pattern"),
             false => table.origin.clone(),
@@ -164,6 +160,14 @@ impl FileReader<'_> {
             self.refuse(self.origin(table.entries, key), message);
         }
     }
+}
+
+/// What is wrong with the pattern of a rule, behind its name.
+pub(super) fn wrong_pattern(rule: &Rule, home: Option<&Path>) -> Option<String> {
+    rule.check_pattern().err().or_else(|| {
+        let needs_home = rule.is_about_paths() && rule.pattern.starts_with('~') && home.is_none();
+        needs_home.then(|| "starts with ~, but there is no home directory".to_owned())
+    })
 }
 
 /// An example is written like what is judged: a simple command, a path (relative to the root, or `~/…`), a

@@ -15,10 +15,18 @@ use thiserror::Error;
 use crate::dirs::create_private_directory;
 use crate::limits::{LEDGER_WAIT, MAX_LEDGER_BYTES};
 
-/// Provider → where its key is.
+/// Provider → where its key is; MCP server → where its login is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ledger {
     entries: BTreeMap<String, LedgerEntry>,
+    logins: BTreeMap<String, LoginEntry>,
+}
+
+/// A login at an MCP server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LoginEntry {
+    pub(crate) issuer: String,
+    pub(crate) place: LedgerEntry,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,41 +102,75 @@ impl Ledger {
         self.entries.remove(provider);
     }
 
+    /// Of the MCP server at this address.
+    pub(crate) fn login(&self, server: &str) -> Option<&LoginEntry> {
+        self.logins.get(server)
+    }
+
+    pub(crate) fn insert_login(&mut self, server: &str, entry: LoginEntry) {
+        self.logins.insert(server.to_owned(), entry);
+    }
+
+    pub(crate) fn remove_login(&mut self, server: &str) {
+        self.logins.remove(server);
+    }
+
     /// What is wrong is said without a word of the text: keys are in it.
     fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("invalid JSON in line {}, column {}", error.line(), error.column()))?;
         let keys = value.get("keys").and_then(Value::as_object).ok_or("there is no table `keys`")?;
+        let unreadable = |name: &str| format!("the entry of `{}` can't be read", name.escape_debug());
         let mut ledger = Self::default();
         for (provider, kept) in keys {
-            let entry =
-                match (kept.get("key").and_then(Value::as_str), kept.get("in").and_then(Value::as_str)) {
-                    (Some(key), None) => Secret::new(key).map(LedgerEntry::Here),
-                    (None, Some("keyring")) => Some(LedgerEntry::Keyring),
-                    _ => None,
-                };
-            let entry =
-                entry.ok_or_else(|| format!("the entry of `{}` can't be read", provider.escape_debug()))?;
+            let entry = LedgerEntry::read(kept).ok_or_else(|| unreadable(provider))?;
             ledger.entries.insert(provider.clone(), entry);
+        }
+        for (server, kept) in value.get("logins").and_then(Value::as_object).into_iter().flatten() {
+            let issuer = kept.get("issuer").and_then(Value::as_str).map(str::to_owned);
+            let entry =
+                issuer.and_then(|issuer| Some(LoginEntry { issuer, place: LedgerEntry::read(kept)? }));
+            ledger.logins.insert(server.clone(), entry.ok_or_else(|| unreadable(server))?);
         }
         Ok(ledger)
     }
 
     fn written(&self) -> String {
-        let entries = self.entries.iter().map(|(provider, entry)| {
-            let kept = match entry {
-                LedgerEntry::Keyring => json!({ "in": "keyring" }),
-                LedgerEntry::Here(secret) => json!({ "key": secret.expose() }),
-            };
-            (provider.clone(), kept)
+        let keys = self.entries.iter().map(|(provider, entry)| (provider.clone(), entry.written()));
+        let keys: Map<String, Value> = keys.collect();
+        let logins = self.logins.iter().map(|(server, LoginEntry { issuer, place })| {
+            let mut kept = place.written();
+            kept["issuer"] = issuer.as_str().into();
+            (server.clone(), kept)
         });
-        let keys: Map<String, Value> = entries.collect();
-        format!("{:#}\n", json!({ "keys": keys }))
+        let logins: Map<String, Value> = logins.collect();
+        let all = match logins.is_empty() {
+            true => json!({ "keys": keys }),
+            false => json!({ "keys": keys, "logins": logins }),
+        };
+        format!("{all:#}\n")
+    }
+}
+
+impl LedgerEntry {
+    fn read(kept: &Value) -> Option<Self> {
+        match (kept.get("key").and_then(Value::as_str), kept.get("in").and_then(Value::as_str)) {
+            (Some(key), None) => Secret::new(key).map(Self::Here),
+            (None, Some("keyring")) => Some(Self::Keyring),
+            _ => None,
+        }
+    }
+
+    fn written(&self) -> Value {
+        match self {
+            Self::Keyring => json!({ "in": "keyring" }),
+            Self::Here(secret) => json!({ "key": secret.expose() }),
+        }
     }
 }
 
 /// Held until it is dropped. The lock is a file of its own: the ledger itself is replaced.
-fn lock(path: &Path, patience: Duration) -> Result<File, LedgerError> {
+pub(super) fn lock(path: &Path, patience: Duration) -> Result<File, LedgerError> {
     let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "opened", error.to_string());
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).map_err(failed)?;

@@ -2,6 +2,9 @@
 
 use std::os::unix::fs::PermissionsExt;
 
+use attache_core::ports::mcp::HiddenText;
+use attache_mcp::oauth::LoginStore;
+
 use super::*;
 
 const CANARY: &str = "sk-canary-0123456789abcdef";
@@ -167,6 +170,50 @@ fn a_key_in_the_keyring_is_known_without_asking_it() {
     let error = credentials.forget("a").unwrap_err();
     assert_eq!(error, ForgetError::Keyring(KeyringError::NoBus));
     assert_eq!(found(&credentials, "a"), Some(ApiKey::Keyring), "what is not forgotten is not said to be");
+}
+
+#[test]
+fn a_login_at_a_server_is_kept_beside_the_keys_and_changes_the_stamp() {
+    let place = Home::new();
+    let credentials = place.credentials(&[]);
+    credentials.store("a", &secret("key"), KeyPlace::File).unwrap();
+    let logins = ServerLogins::new(&credentials, Patience::None, KeyPlace::KeyringElseFile);
+    let (server, text) = ("https://x.test/mcp", HiddenText::new(CANARY));
+    let before = logins.stamp();
+    assert_eq!(logins.read(server), Ok(None));
+    logins.keep(server, "https://a.test", &text).unwrap();
+    assert_ne!(logins.stamp(), before);
+    assert_eq!(logins.read(server), Ok(Some(text)));
+    assert_eq!(logins.read("https://x.test"), Ok(None), "of this address and no other");
+    assert_eq!(credentials.read().kept().collect::<Vec<_>>(), ["a"], "it is no provider's key");
+    credentials.forget_all().unwrap();
+    assert!(
+        matches!(logins.place_of(server), Ok(Some(LedgerEntry::Here(_)))),
+        "and no logout of an editor's"
+    );
+    assert!(!format!("{logins:?}").contains("canary"));
+    logins.forget(server).unwrap();
+    logins.forget(server).unwrap();
+    assert_eq!(logins.read(server), Ok(None));
+    assert!(!std::fs::read_to_string(credentials.file()).unwrap().contains(CANARY));
+}
+
+#[test]
+fn a_server_is_held_by_one_at_a_time_and_others_are_not() {
+    let place = Home::new();
+    let logins = ServerLogins::new(&place.credentials(&[]), Patience::None, KeyPlace::File);
+    let held = logins.hold("https://x.test").unwrap();
+    drop(logins.hold("https://y.test").unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let _held = logins.hold("https://x.test").unwrap();
+            tell.send(()).unwrap();
+        });
+        assert!(told.recv_timeout(std::time::Duration::from_millis(100)).is_err());
+        drop(held);
+        told.recv().unwrap();
+    });
 }
 
 #[test]

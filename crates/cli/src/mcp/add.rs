@@ -7,7 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
+    ServerTransport,
 };
 
 use super::{edit, json};
@@ -51,9 +52,13 @@ fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
     let Some(text) = &args.json else {
         let transport = transport(args)?;
         let name = args.name.clone().unwrap_or_default();
-        let deadlines = ServerDeadlines::default();
-        let (origin, sampling) = (ServerOrigin::User, ServerSampling::Refused);
-        return Ok(vec![ServerEntry { name, origin, transport, network, deadlines, sampling }]);
+        let (origin, deadlines, sampling, oauth) = (
+            ServerOrigin::User,
+            ServerDeadlines::default(),
+            ServerSampling::Refused,
+            OAuthSettings::default(),
+        );
+        return Ok(vec![ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }]);
     };
     // One server alone has no name of its own.
     let wrapped = args.name.as_ref().map(|name| {

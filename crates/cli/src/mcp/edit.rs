@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use attache_core::ports::mcp::{HiddenText, ServerEntry, ServerNetwork, ServerTransport};
+use attache_core::ports::mcp::{
+    HiddenText, OAuthSettings, PrivateAddresses, ServerEntry, ServerNetwork, ServerTransport,
+};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
 use crate::config::read_text;
@@ -54,6 +56,9 @@ pub(super) fn put(document: &mut DocumentMut, entry: &ServerEntry) {
     if entry.network == ServerNetwork::Withheld {
         table.insert("network", value(false));
     }
+    if let Some(oauth) = oauth(&entry.oauth) {
+        table.insert("oauth", value(oauth));
+    }
     let servers = document.entry(TABLE).or_insert_with(|| {
         let mut servers = Table::new();
         servers.set_implicit(true);
@@ -62,6 +67,28 @@ pub(super) fn put(document: &mut DocumentMut, entry: &ServerEntry) {
     if let Some(servers) = servers.as_table_like_mut() {
         servers.insert(&entry.name, Item::Table(table));
     }
+}
+
+/// `None` where nothing is known of logging in.
+fn oauth(settings: &OAuthSettings) -> Option<InlineTable> {
+    let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
+    let mut table = InlineTable::new();
+    if let Some(id) = client_id {
+        table.insert("client_id", id.as_str().into());
+    }
+    if let Some(secret) = client_secret {
+        table.insert("client_secret", secret.expose().into());
+    }
+    if !scopes.is_empty() {
+        table.insert("scopes", scopes.iter().map(String::as_str).collect::<Array>().into());
+    }
+    if let Some(port) = redirect_port {
+        table.insert("redirect_port", i64::from(*port).into());
+    }
+    if *private_addresses == PrivateAddresses::Allowed {
+        table.insert("allow_private", true.into());
+    }
+    Some(table).filter(|table| !table.is_empty())
 }
 
 fn pairs(table: &mut Table, key: &str, pairs: &[(String, HiddenText)]) {
@@ -101,6 +128,7 @@ mod tests {
             network,
             deadlines: ServerDeadlines::default(),
             sampling: ServerSampling::Refused,
+            oauth: OAuthSettings::default(),
         }
     }
 
@@ -123,6 +151,19 @@ mod tests {
         assert!(text.contains("[mcp.\"new.one\"]\ncommand = [\"npx\", \"-y\", 'a \"b\"']"), "{text}");
         assert!(text.contains("env = { TOKEN = \"${TOKEN}\" }"), "{text}");
         assert_eq!(names(&document), ["old", "new.one"]);
+        let oauth = OAuthSettings {
+            client_id: Some("i".to_owned()),
+            client_secret: Some(HiddenText::new("${S}")),
+            scopes: vec!["r".to_owned()],
+            redirect_port: Some(99),
+            private_addresses: PrivateAddresses::Allowed,
+        };
+        let transport = ServerTransport::Http { url: "https://y".to_owned(), headers: Vec::new() };
+        put(&mut document, &ServerEntry { oauth, ..entry("far", transport) });
+        let text = document.to_string();
+        let written = "oauth = { client_id = \"i\", client_secret = \"${S}\", scopes = [\"r\"], redirect_port = 99, allow_private = true }";
+        assert!(text.contains(written), "{text}");
+        assert!(remove(&mut document, "far"));
         assert!(remove(&mut document, "new.one") && !remove(&mut document, "new.one"));
         assert_eq!(document.to_string(), before);
     }

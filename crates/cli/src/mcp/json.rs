@@ -3,7 +3,8 @@
 
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
-    HiddenText, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
+    HiddenText, OAuthSettings, PrivateAddresses, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin,
+    ServerSampling, ServerTransport,
 };
 use serde_json::{Map, Value};
 
@@ -56,16 +57,55 @@ impl ServersFile<'_> {
             (_, Some(true)) | (ServerOrigin::Client | ServerOrigin::User, None) => ServerNetwork::Granted,
             (_, Some(false)) | (ServerOrigin::Project(_), None) => ServerNetwork::Withheld,
         };
-        let transport = transport(entry).unwrap_or_else(|problem| {
+        let read = transport(entry).and_then(|transport| Ok((transport, oauth(entry)?)));
+        let (transport, oauth) = read.unwrap_or_else(|problem| {
             let quoted = Value::from(name).to_string();
             let at = self.text.find(&quoted).unwrap_or(0);
             let line = self.text[..at].matches('\n').count() + 1;
-            ServerTransport::Unusable(format!("{}:{line}: {problem}", self.shown))
+            let problem = format!("{}:{line}: {problem}", self.shown);
+            (ServerTransport::Unusable(problem), OAuthSettings::default())
         });
         let (name, origin) = (name.to_owned(), self.origin.clone());
         let (deadlines, sampling) = (ServerDeadlines::default(), ServerSampling::Refused);
-        ServerEntry { name, origin, transport, network, deadlines, sampling }
+        ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }
     }
+}
+
+/// What is said of logging in, under the names that others have for it.
+fn oauth(entry: &Value) -> Result<OAuthSettings, String> {
+    let Some(fields) = entry.get("oauth").or(entry.get("auth")).and_then(Value::as_object) else {
+        return Ok(OAuthSettings::default());
+    };
+    let value = |keys: &[&str]| keys.iter().find_map(|key| fields.get(*key)).filter(|value| !value.is_null());
+    let text = |keys: &[&str]| match value(keys) {
+        None => Ok(None),
+        Some(value) => match value.as_str().filter(|text| !text.is_empty()) {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(format!("`{}` must be a string", keys[0])),
+        },
+    };
+    let client_secret = text(&["clientSecret", "client_secret", "CLIENT_SECRET"])?;
+    if client_secret.as_ref().is_some_and(|secret| !secret.contains("${")) {
+        return Err("`clientSecret` must refer to a variable: \"${NAME}\"".to_owned());
+    }
+    let scopes = match value(&["scopes"]) {
+        None => Vec::new(),
+        Some(list) => texts(list).ok_or("`scopes` must be a list of strings")?,
+    };
+    let redirect_port = match value(&["callbackPort", "redirect_port"]) {
+        None => None,
+        Some(port) => {
+            let port = port.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+            Some(port.ok_or("`callbackPort` must be a port")?)
+        }
+    };
+    Ok(OAuthSettings {
+        client_id: text(&["clientId", "client_id", "CLIENT_ID"])?,
+        client_secret: client_secret.map(HiddenText::new),
+        scopes,
+        redirect_port,
+        private_addresses: PrivateAddresses::Refused,
+    })
 }
 
 fn transport(entry: &Value) -> Result<ServerTransport, String> {
@@ -184,6 +224,32 @@ mod tests {
         assert!(
             matches!(&remote[1].transport, ServerTransport::Sse { headers, .. } if headers[0].1.expose() == "//k")
         );
+    }
+
+    #[test]
+    fn what_others_know_of_a_login_is_read() {
+        for text in [
+            r#"{"a": {"url": "https://x", "oauth": {"clientId": "i", "clientSecret": "${S}", "callbackPort": 99, "scopes": ["r"]}}}"#,
+            r#"{"a": {"url": "https://x", "auth": {"CLIENT_ID": "i", "CLIENT_SECRET": "${S}", "redirect_port": 99, "scopes": ["r"]}}}"#,
+        ] {
+            let oauth = read(text).remove(0).oauth;
+            assert_eq!((oauth.client_id.as_deref(), oauth.redirect_port), (Some("i"), Some(99)), "{text}");
+            assert_eq!(oauth.client_secret.unwrap().expose(), "${S}");
+            assert_eq!(
+                (oauth.scopes, oauth.private_addresses),
+                (vec!["r".to_owned()], PrivateAddresses::Refused)
+            );
+        }
+        for (oauth, problem) in [
+            (r#"{"clientSecret": "canary"}"#, "`clientSecret` must refer to a variable"),
+            (r#"{"clientId": 5}"#, "`clientId` must be a string"),
+            (r#"{"callbackPort": 0}"#, "`callbackPort` must be a port"),
+            (r#"{"scopes": "r"}"#, "`scopes` must be a list"),
+        ] {
+            let found = read(&format!(r#"{{"a": {{"url": "https://x", "oauth": {oauth}}}}}"#)).remove(0);
+            let ServerTransport::Unusable(why) = found.transport else { panic!("{oauth}") };
+            assert!(why.contains(problem) && !why.contains("canary"), "{why}");
+        }
     }
 
     #[test]

@@ -6,7 +6,8 @@ use attache_core::ports::mcp::{ServerEntry, ServerOrigin, WaitingServer};
 use attache_core::ports::projects::ProjectNotice;
 
 use super::json;
-use crate::projects::{PROJECT_CONFIG, ProjectFiles, shell_word};
+use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
+use crate::projects::shell_word;
 
 /// Files of other agents and editors that name MCP servers.
 pub(crate) const PROJECT_SERVERS: [&str; 3] = [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"];

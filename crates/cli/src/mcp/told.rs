@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use attache_core::legible::legible_line;
-use attache_core::ports::mcp::{HiddenText, ServerEntry, ServerTransport};
+use attache_core::ports::mcp::{HiddenText, OAuthSettings, PrivateAddresses, ServerEntry, ServerTransport};
 use toml_edit::{Document, Item, TableLike};
 
 use super::of_project::servers_of_files;
-use crate::projects::{PROJECT_CONFIG, ProjectFiles, shell_word};
+use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
+use crate::projects::shell_word;
 
 /// Servers by their names, each in words.
 pub(crate) type ToldServers = BTreeMap<String, String>;
@@ -58,10 +59,22 @@ fn told(entry: &ServerEntry) -> String {
             format!("{line}{}{}", place.unwrap_or_default(), named("variables", environment))
         }
         ServerTransport::Http { url, headers } | ServerTransport::Sse { url, headers } => {
-            format!("{url} ({}){}", entry.transport.as_str(), named("headers", headers))
+            let login = login(&entry.oauth);
+            format!("{url} ({}){}{login}", entry.transport.as_str(), named("headers", headers))
         }
         ServerTransport::Unusable(problem) => problem.clone(),
     })
+}
+
+/// What is said beforehand of logging in, without the secret.
+fn login(settings: &OAuthSettings) -> String {
+    let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
+    let mut words: Vec<String> = client_id.iter().map(|id| format!("client {id}")).collect();
+    words.extend(client_secret.iter().map(|_| "a secret".to_owned()));
+    words.extend((!scopes.is_empty()).then(|| format!("scopes {}", scopes.join(" "))));
+    words.extend(redirect_port.map(|port| format!("port {port}")));
+    words.extend((*private_addresses == PrivateAddresses::Allowed).then(|| "private addresses".to_owned()));
+    if words.is_empty() { String::new() } else { format!("; logs in with {}", words.join(", ")) }
 }
 
 /// A table of the project's own file: values of variables and headers are left out.
@@ -106,5 +119,12 @@ mod tests {
                 "MCP server b is gone",
             ]
         );
+    }
+
+    #[test]
+    fn a_login_is_told_without_its_secret() {
+        let text = r#"{"mcpServers": {"a": {"url": "https://a.test", "oauth": {"clientId": "i", "clientSecret": "${CANARY}", "callbackPort": 99, "scopes": ["r", "w"]}}}}"#;
+        let told = servers(text, "");
+        assert_eq!(told["a"], "https://a.test (http); logs in with client i, a secret, scopes r w, port 99");
     }
 }

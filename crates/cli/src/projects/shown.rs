@@ -6,8 +6,8 @@ use attache_core::ports::projects::ConsentRequest;
 use attache_core::trust::{TrustChange, TrustChangeKind};
 use toml_edit::{Document, Item};
 
-use super::{PROJECT_CONFIG, ProjectFiles};
 use crate::mcp::told::{self, ToldServers};
+use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
 
 /// Each file whole, because all of it takes effect; of what was trusted before only what is other now, the MCP
 /// servers as they were `before` beside what they are.

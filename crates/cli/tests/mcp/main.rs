@@ -1,8 +1,10 @@
 //! MCP servers through the binary: good ones, broken ones, hostile ones, and those of other people.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
+mod browser;
 mod commands;
 mod hostile;
+mod oauth;
 mod offers;
 mod peers;
 mod processes;

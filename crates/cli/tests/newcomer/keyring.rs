@@ -2,69 +2,13 @@
 //! asks it without need.
 
 use std::path::Path;
-use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use attache_testkit::desktop::Desktop;
 use attache_testkit::http_server::HttpServer;
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixListener;
-use tokio::process::{Child, Command};
 
 use crate::stage::{CANARY, anthropic, newcomer, run, run_with, says};
-
-/// A session bus with a keyring that nobody here wrote.
-struct Desktop {
-    directory: tempfile::TempDir,
-    address: String,
-    _bus: Child,
-}
-
-/// Starts nothing by itself: a keyring that is not running is not there.
-const BUS: &str = r#"<busconfig><type>session</type><listen>unix:tmpdir=/tmp</listen><auth>EXTERNAL</auth>
-<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>"#;
-
-impl Desktop {
-    async fn start() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let config = directory.path().join("bus.conf");
-        std::fs::write(&config, BUS).unwrap();
-        let mut bus = program("dbus-daemon")
-            .args(["--nofork", "--nopidfile", "--print-address=1", "--config-file"])
-            .arg(&config)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("dbus-daemon is needed: run cargo xtask test");
-        let mut address = String::new();
-        BufReader::new(bus.stdout.take().unwrap()).read_line(&mut address).await.unwrap();
-        Self { directory, address: address.trim().to_owned(), _bus: bus }
-    }
-
-    /// A keyring on it, unlocked with a password as at a login, or one that has never been set up.
-    async fn keyring(&self, arguments: &[&str]) -> Child {
-        let mut keyring = program("gnome-keyring-daemon")
-            .args(["--foreground", "--components=secrets"])
-            .args(arguments)
-            .env("HOME", self.directory.path())
-            .env("XDG_RUNTIME_DIR", self.directory.path())
-            .env_remove("XDG_DATA_HOME")
-            .env("DBUS_SESSION_BUS_ADDRESS", &self.address)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("gnome-keyring-daemon is needed: run cargo xtask test");
-        let mut password = keyring.stdin.take().unwrap();
-        password.write_all(b"password").await.unwrap();
-        keyring
-    }
-}
-
-fn program(name: &str) -> Command {
-    let mut command = Command::new(name);
-    command.kill_on_drop(true);
-    command
-}
 
 /// A keyring takes a moment to appear on the bus.
 async fn log_in_once_it_says(home: &attache_testkit::binary::Home, words: &str) {
@@ -85,7 +29,7 @@ async fn a_key_lives_in_the_keyring_and_nowhere_else() {
     let _keyring = desktop.keyring(&["--unlock"]).await;
     let server = HttpServer::start(|request| anthropic(request, CANARY)).await;
     let home = newcomer()
-        .with_variable("DBUS_SESSION_BUS_ADDRESS", &desktop.address)
+        .with_variable("DBUS_SESSION_BUS_ADDRESS", desktop.address())
         .with_variable("ANTHROPIC_BASE_URL", &server.url());
     log_in_once_it_says(&home, "Stored the key of anthropic in the keyring.").await;
     let ledger = std::fs::read_to_string(home.home().join("credentials.json")).unwrap();
@@ -117,7 +61,7 @@ async fn a_keyring_that_was_never_set_up_gives_way_to_the_file() {
     let desktop = Desktop::start().await;
     let server = HttpServer::start(|request| anthropic(request, CANARY)).await;
     let home = newcomer()
-        .with_variable("DBUS_SESSION_BUS_ADDRESS", &desktop.address)
+        .with_variable("DBUS_SESSION_BUS_ADDRESS", desktop.address())
         .with_variable("ANTHROPIC_BASE_URL", &server.url());
     log_in_once_it_says(&home, "The keyring is not used: no keyring answers on the session bus.").await;
     let _keyring = desktop.keyring(&["--start"]).await;

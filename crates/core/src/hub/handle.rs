@@ -133,6 +133,12 @@ impl SessionHandle {
         drop(self.commands.send(SessionCommand::Notice { severity, title, description }));
     }
 
+    /// Ends the session's task as soon as nothing is under way and nobody takes part.
+    pub fn close_unattended(&self) {
+        // A session that is gone is closed already.
+        drop(self.commands.send(SessionCommand::CloseUnattended));
+    }
+
     /// Cancels what runs, answers what waits, and ends the session's task. The row stays.
     pub fn close(&self) -> SessionReply<()> {
         let answer = self.ask(SessionCommand::Close);

@@ -97,8 +97,4 @@ impl SessionHandle {
     pub(crate) fn withdraw_for_child(&self, call_id: CallId) {
         drop(self.commands.send(SessionCommand::WithdrawForChild(call_id)));
     }
-
-    pub(crate) fn close_unattended(&self) {
-        drop(self.commands.send(SessionCommand::CloseUnattended));
-    }
 }

@@ -105,6 +105,8 @@ pub enum Decision {
     Unsaid,
     /// No client could put its questions: nobody was asked.
     Unasked,
+    /// No person is connected who could answer: the call is denied.
+    Nobody,
     /// The call is denied and the turn ends, for this reason.
     End(&'static str),
 }

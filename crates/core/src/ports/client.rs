@@ -111,6 +111,8 @@ pub enum Answer {
     Unsaid,
     /// This client has no way to put these questions; another one may.
     Unable,
+    /// There is no person behind this client: what would be asked is denied, as on a headless host.
+    Nobody,
     /// The user turned away: the call is denied and the turn ends as cancelled.
     Cancelled,
     /// No answer at all: the connection is gone. The question stays open.

@@ -23,6 +23,29 @@ pub struct ServerEntry {
     pub network: ServerNetwork,
     pub deadlines: ServerDeadlines,
     pub sampling: ServerSampling,
+    pub oauth: OAuthSettings,
+}
+
+/// What is known beforehand of logging in to a server; mostly nothing, and it is found out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OAuthSettings {
+    /// What the authorization server knows us as; an https address is that of a client metadata document.
+    pub client_id: Option<String>,
+    pub client_secret: Option<HiddenText>,
+    /// Asked for instead of what the server names.
+    pub scopes: Vec<String>,
+    /// Where the browser comes back to; `None`: any that is free.
+    pub redirect_port: Option<u16>,
+    pub private_addresses: PrivateAddresses,
+}
+
+/// Whether a server may lead a login to addresses that are not of the public internet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PrivateAddresses {
+    /// Only if the server itself is at such an address.
+    #[default]
+    Refused,
+    Allowed,
 }
 
 /// Whose word it is.

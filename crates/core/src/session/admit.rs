@@ -62,7 +62,7 @@ impl Session {
         let Prompt { parts, message_id, runtime_context, arrival, source } = prompt;
         let parts = match source {
             PromptSource::Person => self.resolve_any_command(parts, message_id.as_ref()).await?,
-            PromptSource::Agent => Some(parts),
+            PromptSource::OtherAgent | PromptSource::Agent => Some(parts),
         };
         let Some(parts) = parts else {
             let message_id = message_id.unwrap_or_else(|| self.hub.ports.ids.message());
@@ -84,7 +84,9 @@ impl Session {
             return Ok(self.turned_away(message_id, accept));
         };
         let asked = match source {
-            PromptSource::Person => self.ask_prompt_hooks(parts, Some(&message_id)).await?,
+            PromptSource::Person | PromptSource::OtherAgent => {
+                self.ask_prompt_hooks(parts, Some(&message_id)).await?
+            }
             PromptSource::Agent => Some(parts),
         };
         let Some(parts) = asked else {
@@ -105,30 +107,38 @@ impl Session {
         }
         // Whoever sent it must know its id before anybody can be shown it.
         drop(accept.send(message_id.clone()));
+        let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
+        let queued = Queued { message_id, queued_at, runtime_context, client, arrival };
+        self.fire_or_enqueue(queued, parts, source).await
+    }
+
+    /// Nothing is before it: it is a turn now. Otherwise it waits.
+    async fn fire_or_enqueue(
+        &mut self,
+        queued: Queued,
+        parts: Vec<Part>,
+        source: PromptSource,
+    ) -> Result<Admitted, HubError> {
+        let message_id = queued.message_id.clone();
+        let is_command = slash_commands::invocation(&parts).is_some();
         if self.activity.is_running() || !self.queue.is_empty() {
             // Nothing goes on from a command.
-            let is_command = slash_commands::invocation(&parts).is_some();
-            let arrival = if is_command { Arrival::Waits } else { arrival };
-            let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
-            let message_id = message_id.clone();
-            let queued = Queued { message_id, queued_at, runtime_context, client, arrival };
-            self.enqueue(queued, &parts, source).await?;
-        } else {
-            let is_command = slash_commands::invocation(&parts).is_some();
-            if !is_command && self.await_servers(&message_id).await == ServersAwaited::Cancelled {
-                return Ok(Admitted::Done(self.cancelled(message_id)));
-            }
-            let place = self.insertion(&message_id, &parts, None, source)?;
-            let place = Box::new(move |seq| {
-                let mut changes = place;
-                if let Some(Change::InsertMessage(row)) = changes.first_mut() {
-                    row.seq = Some(seq);
-                }
-                changes
-            });
-            let message_id = message_id.clone();
-            self.fire(Firing { message_id, parts, runtime_context, client, place }).await?;
+            let arrival = if is_command { Arrival::Waits } else { queued.arrival };
+            self.enqueue(Queued { arrival, ..queued }, &parts, source).await?;
+            return Ok(Admitted::Waits(message_id));
         }
+        if !is_command && self.await_servers(&message_id).await == ServersAwaited::Cancelled {
+            return Ok(Admitted::Done(self.cancelled(message_id)));
+        }
+        let mut changes = self.insertion(&message_id, &parts, None, source)?;
+        let place = Box::new(move |seq| {
+            if let Some(Change::InsertMessage(row)) = changes.first_mut() {
+                row.seq = Some(seq);
+            }
+            changes
+        });
+        let Queued { runtime_context, client, .. } = queued;
+        self.fire(Firing { message_id: message_id.clone(), parts, runtime_context, client, place }).await?;
         Ok(Admitted::Waits(message_id))
     }
 
@@ -217,7 +227,7 @@ impl Session {
             metadata.set_queued(queued_at, now);
         }
         match source {
-            PromptSource::Person => {}
+            PromptSource::Person | PromptSource::OtherAgent => {}
             PromptSource::Agent => metadata.set_trigger(TASK_TRIGGER),
         }
         let of_command = slash_commands::choice(parts).agent;

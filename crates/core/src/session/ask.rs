@@ -141,6 +141,7 @@ impl Session {
             Answer::Said(said) => Decision::Said(said),
             Answer::Unsaid => Decision::Unsaid,
             Answer::Unable => Decision::Unasked,
+            Answer::Nobody => Decision::Nobody,
             Answer::RejectOnce => Decision::Reject,
             Answer::AllowAlways => {
                 self.remember(Action::Allow, AlwaysScope::Call);

@@ -142,6 +142,7 @@ impl Session {
             | Answer::RejectAlways
             | Answer::Said(_)
             | Answer::Unsaid
+            | Answer::Nobody
             | Answer::Cancelled => {}
         }
         let ends_turn = answer == Answer::Cancelled && question.is_waited_for;
@@ -166,6 +167,7 @@ impl Session {
             | Answer::RejectAlways
             | Answer::Unsaid
             | Answer::Unable
+            | Answer::Nobody
             | Answer::Cancelled
             | Answer::Gone => "failed",
         };

@@ -36,6 +36,18 @@ fn rejection(about: &About) -> &'static str {
     }
 }
 
+/// The same where nobody could be asked.
+fn nobody(about: &About) -> &'static str {
+    match about {
+        About::Permission(_) => "no one is connected who could allow it",
+        About::Questions(_) => {
+            "no one is connected who could answer; use your judgement and say what you assumed, or ask in your text and end \
+             your turn"
+        }
+        About::ModeSwitch(_) => "no one is connected who could switch the mode",
+    }
+}
+
 impl Turn {
     /// A call that is for a person to answer does not run, unless there is none: its tool then says what that
     /// means.
@@ -109,12 +121,16 @@ impl Turn {
                 let text = rejection(&ask.about);
                 (false, Some(index.map_or_else(|| text.to_owned(), |index| self.calls[index].warned(text))))
             }
+            Decision::Nobody => (false, Some(nobody(&ask.about).to_owned())),
             Decision::End(reason) => (false, Some(reason.to_owned())),
         };
         if let (About::Permission(_) | About::ModeSwitch(_), Some(index)) = (&ask.about, index) {
             let action = if approved { Action::Allow } else { Action::Deny };
-            let asked = self.calls[index].decision.take();
-            self.calls[index].decision = asked.map(|asked| asked.answered(action));
+            // What nobody answered was nobody's decision.
+            if decision != Decision::Nobody {
+                let asked = self.calls[index].decision.take();
+                self.calls[index].decision = asked.map(|asked| asked.answered(action));
+            }
             self.tell_answered(index);
         }
         let verdict = index.and_then(|index| self.calls[index].decision.as_ref());
@@ -127,7 +143,15 @@ impl Turn {
         if !approved {
             let denial = self.calls[index].denial(&reason.unwrap_or_default());
             self.settle(index, denial).await?;
-            return if decision == Decision::Reject { Ok(()) } else { Err(StepStop::Aborted) };
+            return match decision {
+                Decision::End(_) => Err(StepStop::Aborted),
+                Decision::Allow
+                | Decision::Reject
+                | Decision::Said(_)
+                | Decision::Unsaid
+                | Decision::Unasked
+                | Decision::Nobody => Ok(()),
+            };
         }
         let call = &self.calls[index];
         let result = match (&decision, &ask.about) {
@@ -145,6 +169,7 @@ impl Turn {
                 | Decision::Said(_)
                 | Decision::Unsaid
                 | Decision::Unasked
+                | Decision::Nobody
                 | Decision::End(_),
                 About::Permission(_) | About::Questions(_) | About::ModeSwitch(_),
             ) => return self.let_run(index).await,

@@ -12,6 +12,7 @@ use attache_core::notice;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::client::Answer;
 use attache_core::ports::hooks::HookEnd;
+use attache_core::prompt::{Prompt, PromptSource};
 use attache_core::turn::TurnEnd;
 use attache_core::watchdog::{Action, Approval, Reason, Rule, Verdict};
 use attache_testkit::fakes::hooks::{hook, hook_for};
@@ -351,6 +352,23 @@ async fn a_prompt_that_a_hook_is_against_is_refused_and_leaves_nothing() {
     assert_eq!(world.prompts(session.id()), [""; 0]);
     assert!(world.model.requests().is_empty());
     assert!(!format!("{:?}", world.disk.lock().unwrap()).contains("1234"), "nothing of it is stored");
+    world.check_rest(session.id());
+}
+
+/// Another agent's prompt is no command, and is looked at like a person's.
+#[tokio::test(start_paused = true)]
+async fn a_prompt_of_another_agent_meets_the_same_hooks_and_is_never_a_command() {
+    let of_agent = |text: &str| Prompt { source: PromptSource::OtherAgent, ..prompt(text) };
+    let world = World::new(TALK).with_hooks([hook("prompt", "block it holds a key")]);
+    let (_process, session) = world.session().await;
+    let refused = answer(session.prompt(of_agent("my key is 1234"))).await;
+    assert_eq!(refused, Err(HubError::Invalid("a hook refused this prompt: it holds a key".to_owned())));
+    let world = World::new(TALK);
+    let (_process, session) = world.session().await;
+    let outcome = answer(session.prompt(of_agent("/mode plan"))).await.unwrap();
+    assert_eq!(outcome.end, finished());
+    assert_eq!(world.prompts(session.id()), ["/mode plan"]);
+    assert_eq!(world.model.requests().len(), 1, "a model answers it");
     world.check_rest(session.id());
 }
 

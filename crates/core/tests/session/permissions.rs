@@ -48,6 +48,24 @@ async fn a_rejected_call_does_not_run_and_the_turn_goes_on() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_without_a_person_denies_as_a_headless_host_does() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let _participant = join(&session, answering(&[Answer::Nobody])).await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    assert_eq!(world.runs.of("t"), 0);
+    let parts = &world.answers(session.id())[0];
+    let call = &tools_of(parts)[0];
+    assert_eq!(call.state, ToolState::OutputDenied);
+    let reason = call.approval.as_ref().and_then(|approval| approval.reason.as_deref());
+    assert_eq!(reason, Some("no one is connected who could allow it"));
+    // Nobody decided: it is not told as a person's word.
+    assert_ne!(decision(&world, session.id())["by"], "person");
+    assert_eq!(text_of(parts), "on");
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
 async fn always_is_not_asked_again_not_even_after_a_restart() {
     let script =
         "on *\n call touch {\"path\":\"a\"}\n ---\n call touch {\"path\":\"a\",\"ms\":1}\n ---\n text \"on\"";

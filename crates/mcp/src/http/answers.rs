@@ -50,13 +50,13 @@ pub(super) fn request_id(message: &[u8]) -> Option<Box<RawValue>> {
     head.method.and(head.id)
 }
 
-pub(super) async fn limited(response: Response, most: usize) -> Result<Bytes, String> {
+pub(crate) async fn limited(response: Response, most: usize) -> Result<Bytes, String> {
     let mut body = Vec::new();
     let mut pieces = response.bytes_stream();
     while let Some(piece) = pieces.next().await {
         body.extend_from_slice(&piece.map_err(|error| unreachable(&error))?);
         if body.len() > most {
-            return Err(format!("it sent a message of more than {} MiB", most / (1024 * 1024)));
+            return Err(format!("it sent a message of more than {} KiB", most / 1024));
         }
     }
     Ok(body.into())
@@ -85,7 +85,7 @@ pub(super) async fn refusal(response: Response) -> String {
 }
 
 /// Without the address: it may hold a key.
-pub(super) fn unreachable(error: &reqwest::Error) -> String {
+pub(crate) fn unreachable(error: &reqwest::Error) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut source: Option<&dyn std::error::Error> = std::error::Error::source(error);
     while let Some(error) = source {

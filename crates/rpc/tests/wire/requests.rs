@@ -31,6 +31,17 @@ async fn a_cancelled_request_learns_of_it_and_still_gives_its_own_answer() {
 }
 
 #[tokio::test]
+async fn a_request_may_be_left_unanswered_where_its_protocol_wants_that() {
+    let (mut client, mut server) = start(Options::default());
+    for _ in 0..2 {
+        client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"slow\"}\n").await;
+        server.requests.recv().await.unwrap().responder.leave_unanswered();
+    }
+    // Its id is free, and nothing was sent before what comes now.
+    client.assert_alive().await;
+}
+
+#[tokio::test]
 async fn odd_cancellations_are_ignored() {
     let (mut client, mut server) = start(Options::default());
     client.send("{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"slow\"}\n").await;

@@ -4,12 +4,13 @@
 use std::net::{IpAddr, SocketAddr};
 
 use attache_core::ports::tool::NetworkGrant;
+use attache_core::realm::{Realm, realm};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response};
 use url::{Host, Url};
 
 use super::Names;
-use super::address::{Realm, closed, may_open_own, realm};
+use super::address::{closed, may_open_own};
 use crate::limits::{WEB_BYTES, WEB_CONNECT_TIME, WEB_HOPS};
 
 #[derive(Debug, thiserror::Error)]

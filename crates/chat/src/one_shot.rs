@@ -1,0 +1,96 @@
+//! One prompt, one answer and out: for scripts and pipelines. Nobody is asked anything: what needs a permission
+//! is denied, told and counted.
+
+mod choose;
+mod collected;
+mod end;
+mod json_answer;
+mod material;
+mod printed;
+mod questions;
+mod run;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{AgentDoor, Introduction, SessionDirectories};
+
+pub use choose::RunChoices;
+pub use collected::DeniedCall;
+pub use end::{RunEnd, RunReport};
+pub use material::{AttachedContent, AttachedFile, Material};
+
+/// Everything that one run is asked for.
+#[derive(Clone, Debug)]
+pub struct OneShot {
+    pub material: Material,
+    pub session: SessionChoice,
+    /// Where a new session works, and where the latest is looked for.
+    pub directories: SessionDirectories,
+    pub output: RunOutput,
+    pub schema: Option<AnswerSchema>,
+    /// Dollars that this run may cost.
+    pub max_cost: Option<f64>,
+    pub choices: RunChoices,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionChoice {
+    New,
+    /// The one that was used last in the directory.
+    Latest,
+    /// By its id, or the beginning of it; it works where it was made, or in this directory.
+    ById(String, Option<PathBuf>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOutput {
+    /// What the agent says, while it says it.
+    Text,
+    /// One object at the end.
+    Json,
+    /// Each update as it came, then the same object.
+    JsonLines,
+}
+
+/// What the answer has to be. The one who composes the program knows how schemas are read.
+#[derive(Clone)]
+pub struct AnswerSchema {
+    /// As the agent is told.
+    pub text: String,
+    pub check: Arc<AnswerCheck>,
+}
+
+/// Says what does not fit.
+pub type AnswerCheck = dyn Fn(&Value) -> Result<(), Vec<String>> + Send + Sync;
+
+impl std::fmt::Debug for AnswerSchema {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("AnswerSchema").field("text", &self.text).finish_non_exhaustive()
+    }
+}
+
+/// Where a run speaks. Whoever writes to a terminal writes out what the terminal would obey.
+pub trait RunConsole: Send {
+    fn answer(&mut self) -> &mut (dyn Write + Send);
+    /// What it is doing; for a person who watches, and for nobody else.
+    fn progress(&mut self, line: &str);
+    /// Beside the answer, in any case.
+    fn remark(&mut self, line: &str);
+}
+
+/// Opens the door, asks, and writes the answer. `interrupted` ends the turn; what was said until then is still
+/// written.
+pub async fn run(
+    door: &dyn AgentDoor,
+    introduction: Introduction,
+    task: OneShot,
+    console: &mut dyn RunConsole,
+    interrupted: CancellationToken,
+) -> RunReport {
+    run::OneRun::new(task, console, interrupted).until_its_end(door, introduction).await
+}

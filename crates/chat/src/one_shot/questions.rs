@@ -1,0 +1,59 @@
+//! Answers where nobody is there to give them: no.
+
+use agent_client_protocol_schema::v1::{
+    ContentBlock, PermissionOptionKind, RequestPermissionRequest, ToolCallContent, ToolKind,
+};
+
+use super::collected::DeniedCall;
+use crate::client::PermissionQuestion;
+use crate::limits::WHY_CHARS;
+
+/// Rejects this one call; where no option does, the question is cancelled.
+pub(super) fn deny(question: PermissionQuestion) -> DeniedCall {
+    let denied = denied_call(&question.request);
+    let rejects =
+        question.request.options.iter().find(|option| option.kind == PermissionOptionKind::RejectOnce);
+    match rejects.map(|option| option.option_id.clone()) {
+        Some(option) => question.choose(&option),
+        None => question.cancel(),
+    }
+    denied
+}
+
+fn denied_call(request: &RequestPermissionRequest) -> DeniedCall {
+    let fields = &request.tool_call.fields;
+    let tool = fields.name.clone().unwrap_or_else(|| kind(fields.kind.unwrap_or_default()).to_owned());
+    let title = fields.title.clone().unwrap_or_else(|| tool.clone());
+    DeniedCall { tool, title, why: why(fields.content.as_deref().unwrap_or_default()) }
+}
+
+/// What attache says of it, in the last text of the question; other agents say nothing.
+fn why(content: &[ToolCallContent]) -> String {
+    const REASON: &str = "Asks because: ";
+    let reason = content.iter().rev().find_map(|content| match content {
+        ToolCallContent::Content(content) => match &content.content {
+            ContentBlock::Text(text) => text.text.strip_prefix(REASON),
+            _ => None,
+        },
+        _ => None,
+    });
+    match reason {
+        Some(reason) => reason.chars().take(WHY_CHARS).collect(),
+        None => "it needs a permission, and nobody is there to give it".to_owned(),
+    }
+}
+
+fn kind(kind: ToolKind) -> &'static str {
+    match kind {
+        ToolKind::Read => "read",
+        ToolKind::Edit => "edit",
+        ToolKind::Delete => "delete",
+        ToolKind::Move => "move",
+        ToolKind::Search => "search",
+        ToolKind::Execute => "execute",
+        ToolKind::Think => "think",
+        ToolKind::Fetch => "fetch",
+        ToolKind::SwitchMode => "switch_mode",
+        _ => "other",
+    }
+}

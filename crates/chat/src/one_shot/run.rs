@@ -1,0 +1,378 @@
+//! The course of one run: opens a session, prompts, prints, answers questions with no, and says how it ended.
+
+use std::collections::HashMap;
+
+use agent_client_protocol_schema::v1::{
+    ContentBlock, NoticeSeverity, PromptResponse, SessionInfo, SessionUpdate, StopReason, ToolCallId,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::choose::{Unchosen, choose};
+use super::collected::Collected;
+use super::end::{RunEnd, RunReport, Stopped, of_turn};
+use super::json_answer::json_in;
+use super::material::TakenBlocks;
+use super::printed::{PrintedAnswer, Streaming};
+use super::{AnswerSchema, OneShot, RunConsole, SessionChoice, questions};
+use crate::client::{
+    AgentAbility, AgentClient, AgentDoor, AgentEvents, ClientEvent, ClientFailure, Connected, Introduction,
+    OpenedSession, SessionDirectories, SessionMatch, SessionNews,
+};
+use crate::limits::{CANCEL_TIME, SCHEMA_RETRIES, TOLD_MISTAKES};
+
+pub(super) struct OneRun<'a> {
+    task: OneShot,
+    console: &'a mut dyn RunConsole,
+    interrupted: CancellationToken,
+    collected: Collected,
+    printed: PrintedAnswer,
+    stage: Stage,
+    /// Calls that have begun and were not told yet, with their titles as far as they are known.
+    untold: HashMap<ToolCallId, String>,
+}
+
+/// Which updates are of this run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The past of the session is told.
+    Opening,
+    Prompted,
+}
+
+impl<'a> OneRun<'a> {
+    pub(super) fn new(
+        task: OneShot,
+        console: &'a mut dyn RunConsole,
+        interrupted: CancellationToken,
+    ) -> Self {
+        let streaming = match task.schema {
+            Some(_) => Streaming::Withheld,
+            None => Streaming::Live,
+        };
+        let printed = PrintedAnswer::new(task.output, streaming);
+        let collected = Collected::default();
+        Self { task, console, interrupted, collected, printed, stage: Stage::Opening, untold: HashMap::new() }
+    }
+
+    pub(super) async fn until_its_end(
+        mut self,
+        door: &dyn AgentDoor,
+        introduction: Introduction,
+    ) -> RunReport {
+        let connected = tokio::select! {
+            biased;
+            () = self.interrupted.cancelled() => Err(Stopped::Interrupted),
+            connected = door.open(introduction) => connected.map_err(Stopped::from),
+        };
+        let report = match connected {
+            Ok(Connected { client, mut events }) => {
+                let went = self.converse(&client, &mut events).await;
+                let report = match went {
+                    Ok(report) => report,
+                    Err(stopped) => {
+                        self.stop(&stopped, &client, &mut events).await;
+                        stopped.report()
+                    }
+                };
+                client.leave().await;
+                report
+            }
+            Err(stopped) => stopped.report(),
+        };
+        self.finish(report)
+    }
+
+    /// Writes what ends the answer.
+    fn finish(mut self, report: RunReport) -> RunReport {
+        let told = self.printed.finish(&self.collected, report.error.as_deref(), self.console);
+        if self.collected.unshown > 0 {
+            let count = self.collected.unshown;
+            self.console
+                .progress(&format!("{count} pieces of the answer are no text: `--output jsonl` has them"));
+        }
+        if self.task.max_cost.is_some() && self.collected.cost().is_none() && report.end == RunEnd::Done {
+            self.console.remark("the agent told no cost, so `--max-cost` could not hold it");
+        }
+        match told {
+            Ok(()) | Err(Stopped::ReaderGone) => report,
+            Err(stopped) if report.error.is_none() => stopped.report(),
+            Err(_) => report,
+        }
+    }
+
+    async fn converse(
+        &mut self,
+        client: &AgentClient,
+        events: &mut AgentEvents,
+    ) -> Result<RunReport, Stopped> {
+        let session = self.open(client, events).await?;
+        self.collected.session_id = Some(session.session_id.clone());
+        let chosen = choose(client.clone(), session.clone(), self.task.choices.clone());
+        self.wait_for(events, async { Ok(chosen.await) }).await?.map_err(|unchosen| match unchosen {
+            Unchosen::Failed(failure) => Stopped::Failed(failure),
+            Unchosen::Unfit(reason) => Stopped::Unfit(reason),
+        })?;
+        let mut prompt = self.task.material.blocks(TakenBlocks::of(client)).map_err(Stopped::Unfit)?;
+        let schema = self.task.schema.clone();
+        prompt.extend(schema.as_ref().map(asked_for));
+        self.stage = Stage::Prompted;
+        let mut response = self.prompt(client, events, &session, prompt).await?;
+        let mut report = of_turn(response.stop_reason);
+        if let Some(schema) = &schema {
+            for _ in 0..SCHEMA_RETRIES {
+                let Some(mistakes) = self.mistakes(schema, response.stop_reason) else { break };
+                self.console.progress("the answer does not fit the schema; the model is told");
+                self.collected.forget_words();
+                response = self.prompt(client, events, &session, vec![told(&mistakes, schema)]).await?;
+            }
+            report = of_turn(response.stop_reason);
+            if let Some(mistakes) = self.mistakes(schema, response.stop_reason) {
+                let error = format!("the answer does not fit the schema: {}", mistakes.join("; "));
+                report = RunReport { end: RunEnd::Failed, error: Some(error) };
+            }
+        }
+        Ok(self.with_denials(report))
+    }
+
+    /// A run that was denied something is not done, though its turn ended well.
+    fn with_denials(&self, report: RunReport) -> RunReport {
+        if report.end != RunEnd::Done || self.collected.denied.is_empty() {
+            return report;
+        }
+        let titles: Vec<&str> = self.collected.denied.iter().map(|call| call.title.as_str()).collect();
+        let error = format!(
+            "nobody was there to permit: {} (`--allow` or `--approval` permit it beforehand)",
+            titles.join(", ")
+        );
+        RunReport { end: RunEnd::Refused, error: Some(error) }
+    }
+
+    async fn open(
+        &mut self,
+        client: &AgentClient,
+        events: &mut AgentEvents,
+    ) -> Result<OpenedSession, Stopped> {
+        let directories = self.task.directories.clone();
+        let (session_id, directories) = match self.task.session.clone() {
+            SessionChoice::New => return self.wait_for(events, client.new_session(&directories)).await,
+            SessionChoice::Latest => {
+                let latest = self.wait_for(events, client.latest_session(&directories.directory)).await?;
+                let place = directories.directory.display();
+                let latest = latest
+                    .ok_or_else(|| Stopped::Unfit(format!("there is no session to continue in {place}")))?;
+                (latest.session_id, directories)
+            }
+            SessionChoice::ById(start, elsewhere) => {
+                let found = self.wait_for(events, client.find_session(&start)).await?;
+                let session = the_one(found, &start)?;
+                let mut of_session = SessionDirectories::new(elsewhere.unwrap_or(session.cwd));
+                of_session.additional = session.additional_directories;
+                (session.session_id, of_session)
+            }
+        };
+        // Loading tells what the session has cost before.
+        match client.can(AgentAbility::Load) {
+            true => self.wait_for(events, client.load_session(session_id, &directories)).await,
+            false => self.wait_for(events, client.resume_session(session_id, &directories)).await,
+        }
+    }
+
+    async fn prompt(
+        &mut self,
+        client: &AgentClient,
+        events: &mut AgentEvents,
+        session: &OpenedSession,
+        blocks: Vec<ContentBlock>,
+    ) -> Result<PromptResponse, Stopped> {
+        let response = self.wait_for(events, client.prompt(session.session_id.clone(), blocks)).await?;
+        self.collected.ended(&response);
+        Ok(response)
+    }
+
+    /// Waits, and takes meanwhile what the agent says and asks.
+    async fn wait_for<T>(
+        &mut self,
+        events: &mut AgentEvents,
+        answer: impl Future<Output = Result<T, ClientFailure>>,
+    ) -> Result<T, Stopped> {
+        let interrupted = self.interrupted.clone();
+        let mut answer = std::pin::pin!(answer);
+        let answer = loop {
+            tokio::select! {
+                biased;
+                () = interrupted.cancelled() => return Err(Stopped::Interrupted),
+                Some(event) = events.next() => {
+                    self.take(event)?;
+                    self.take_all(events)?;
+                }
+                answer = &mut answer => break answer,
+            }
+        };
+        // All that came before the answer is there.
+        self.take_all(events)?;
+        Ok(answer?)
+    }
+
+    fn take_all(&mut self, events: &mut AgentEvents) -> Result<(), Stopped> {
+        while let Some(event) = events.try_next() {
+            self.take(event)?;
+        }
+        self.printed.flush(self.console)
+    }
+
+    fn take(&mut self, event: ClientEvent) -> Result<(), Stopped> {
+        match event {
+            ClientEvent::Update(news) => self.update(&news),
+            ClientEvent::Permission(question) => {
+                let denied = questions::deny(*question);
+                self.console.progress(&format!("denied: {} ({})", denied.title, denied.why));
+                self.collected.denied.push(denied);
+                Ok(())
+            }
+            ClientEvent::Elicitation(question) => {
+                question.decline();
+                Ok(())
+            }
+            ClientEvent::Skipped(what) => {
+                self.console.progress(&what);
+                Ok(())
+            }
+            // The request that waits fails with the same.
+            ClientEvent::Ended(_) | ClientEvent::PromptEnded { .. } | ClientEvent::ElicitationDone(_) => {
+                Ok(())
+            }
+        }
+    }
+
+    fn update(&mut self, news: &SessionNews) -> Result<(), Stopped> {
+        let is_ours = self.collected.session_id.as_ref().is_none_or(|ours| *ours == news.session_id);
+        match (self.stage, &news.update) {
+            (Stage::Opening, Some(update)) => self.collected.recall(update),
+            (Stage::Opening, None) => {}
+            (Stage::Prompted, update) => {
+                self.printed.update(news.raw.get(), self.console)?;
+                if let (Some(update), true) = (update, is_ours) {
+                    self.say(update)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, update: &SessionUpdate) -> Result<(), Stopped> {
+        self.collected.note(update);
+        match update {
+            SessionUpdate::AgentMessageChunk(chunk) => {
+                let text = self.collected.said(chunk);
+                self.printed.words(&text, self.console)?;
+            }
+            SessionUpdate::ToolCall(call) => {
+                self.untold.insert(call.tool_call_id.clone(), call.title.clone());
+            }
+            SessionUpdate::ToolCallUpdate(call) => {
+                // The first update has the whole title; a later one tells nothing new.
+                if let Some(title) = self.untold.remove(&call.tool_call_id) {
+                    self.console.progress(call.fields.title.as_ref().unwrap_or(&title));
+                }
+            }
+            SessionUpdate::Notice(notice) if notice.severity != NoticeSeverity::Info => {
+                let more = notice.description.as_deref().map(|more| format!(": {more}")).unwrap_or_default();
+                self.console.progress(&format!("{}{more}", notice.title));
+            }
+            _ => {}
+        }
+        match (self.task.max_cost, self.collected.cost()) {
+            (Some(limit), Some(cost)) if cost >= limit => Err(Stopped::Cost(limit)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What is wrong with the answer; `None` if it fits, or if the turn did not end by itself.
+    fn mistakes(&mut self, schema: &AnswerSchema, reason: StopReason) -> Option<Vec<String>> {
+        if reason != StopReason::EndTurn {
+            return None;
+        }
+        let Some(value) = json_in(self.collected.last_message()) else {
+            return Some(vec!["there is no JSON in it".to_owned()]);
+        };
+        match (schema.check)(&value) {
+            Ok(()) => {
+                self.collected.value = Some(value);
+                None
+            }
+            Err(mut mistakes) => {
+                mistakes.truncate(TOLD_MISTAKES);
+                Some(mistakes)
+            }
+        }
+    }
+
+    /// Ends the turn under way, and takes what still comes of it.
+    async fn stop(&mut self, stopped: &Stopped, client: &AgentClient, events: &mut AgentEvents) {
+        let Some(session_id) = self.collected.session_id.clone() else { return };
+        if matches!(stopped, Stopped::Failed(_) | Stopped::Unfit(_)) || self.stage == Stage::Opening {
+            return;
+        }
+        if let Err(error) = client.cancel(session_id.clone()).await {
+            tracing::debug!(%error, "the turn could not be cancelled");
+            return;
+        }
+        self.collected.stop_reason = Some(StopReason::Cancelled);
+        // The prompt is not awaited any more; an agent answers this once the turn has ended.
+        let rest = async {
+            let closed = client.close_session(session_id);
+            let mut closed = std::pin::pin!(closed);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(event) = events.next() => self.take_late(event, stopped),
+                    _ = &mut closed => break,
+                }
+            }
+        };
+        if tokio::time::timeout(CANCEL_TIME, rest).await.is_err() {
+            tracing::debug!("the agent did not end the turn in time");
+        }
+        while let Some(event) = events.try_next() {
+            self.take_late(event, stopped);
+        }
+    }
+
+    /// What is said after the end was decided still belongs to the answer; it decides nothing more.
+    fn take_late(&mut self, event: ClientEvent, stopped: &Stopped) {
+        if matches!(stopped, Stopped::ReaderGone | Stopped::Output(_)) {
+            return;
+        }
+        if let Err(late) = self.take(event) {
+            tracing::debug!(?late, "after the end");
+        }
+    }
+}
+
+fn the_one(found: SessionMatch, start: &str) -> Result<SessionInfo, Stopped> {
+    match found {
+        SessionMatch::One(session) => Ok(*session),
+        SessionMatch::None => Err(Stopped::Unfit(format!("there is no session {start:?}"))),
+        SessionMatch::Several => {
+            Err(Stopped::Unfit(format!("several sessions begin with {start:?}: give more of the id")))
+        }
+    }
+}
+
+fn asked_for(schema: &AnswerSchema) -> ContentBlock {
+    format!(
+        "Your last message is read by a program. It has to be JSON and nothing else, and fit this JSON Schema:\n\n{}",
+        schema.text
+    )
+    .into()
+}
+
+fn told(mistakes: &[String], schema: &AnswerSchema) -> ContentBlock {
+    format!(
+        "Your last message could not be used:\n- {}\n\nAnswer again, with JSON and nothing else, that fits this JSON \
+         Schema:\n\n{}",
+        mistakes.join("\n- "),
+        schema.text
+    )
+    .into()
+}

@@ -1,0 +1,29 @@
+//! The terminal UI: a pure core (`conversation` takes updates and keys, gives intents and lines) and a thin rim
+//! that draws inline, below what the terminal's own scrollback keeps. Speaks no protocol itself.
+
+mod branch;
+mod call;
+mod composer;
+mod content;
+mod conversation;
+mod diff;
+mod form;
+mod harmless;
+mod highlight;
+mod intent;
+mod limits;
+mod look;
+mod markdown;
+mod pager;
+mod painter;
+mod permission;
+mod picker;
+mod run;
+mod status;
+mod terminal;
+mod transcript;
+mod wrap;
+
+pub use look::{Colours, ScreenLook, Signs};
+pub use run::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession, run};
+pub use terminal::TerminalFailure;

@@ -1,0 +1,146 @@
+//! The files of the workspace, for `@`: found in the background, matched by the letters typed. Reads names
+//! only, and none that git ignores.
+
+use std::path::{Path, PathBuf};
+
+use ignore::WalkBuilder;
+
+use crate::screen::limits::FILES_KNOWN;
+
+/// Paths from the workspace's directory on.
+#[derive(Debug, Default)]
+pub(crate) struct KnownFiles {
+    paths: Vec<Box<str>>,
+}
+
+impl KnownFiles {
+    pub(crate) fn add(&mut self, found: Vec<Box<str>>) {
+        self.paths.extend(found);
+    }
+
+    pub(crate) fn contains(&self, path: &str) -> bool {
+        self.paths.iter().any(|known| **known == *path)
+    }
+
+    /// The best matches, best first. Letters match in their order; those in the file's name, at the start of a
+    /// word and next to each other count more.
+    pub(crate) fn matching(&self, typed: &str, most: usize) -> Vec<&str> {
+        let wanted: Vec<u8> = typed.bytes().map(|byte| byte.to_ascii_lowercase()).collect();
+        let mut best: Vec<(i32, &str)> = Vec::with_capacity(most + 1);
+        for path in &self.paths {
+            let Some(score) = score(path.as_bytes(), &wanted) else { continue };
+            let better = |one: &(i32, &str)| {
+                (one.0, std::cmp::Reverse(one.1.len())) >= (score, std::cmp::Reverse(path.len()))
+            };
+            let place = best.partition_point(better);
+            if place < most {
+                best.insert(place, (score, path));
+                best.truncate(most);
+            }
+        }
+        best.into_iter().map(|(_, path)| path).collect()
+    }
+}
+
+/// From the end on: what is typed is most often the name.
+fn score(path: &[u8], wanted: &[u8]) -> Option<i32> {
+    let mut rest = wanted.len();
+    let (mut score, mut last) = (0, usize::MAX);
+    let name = path.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1);
+    for index in (0..path.len()).rev() {
+        if rest == 0 {
+            break;
+        }
+        if path[index].to_ascii_lowercase() != wanted[rest - 1] {
+            continue;
+        }
+        rest -= 1;
+        score += 1;
+        if index >= name {
+            score += 2;
+        }
+        if index + 1 == last {
+            score += 4;
+        }
+        if index == 0 || matches!(path[index - 1], b'/' | b'_' | b'-' | b'.') {
+            score += 3;
+        }
+        last = index;
+    }
+    (rest == 0).then_some(score)
+}
+
+/// Walks the workspace in a thread of its own and hands out what it finds in pieces, until `found` refuses.
+pub(crate) fn walk(directory: PathBuf, mut found: impl FnMut(Vec<Box<str>>) -> FileWalk + Send + 'static) {
+    const PIECE: usize = 2_000;
+    std::thread::spawn(move || {
+        let mut piece = Vec::with_capacity(PIECE);
+        let mut count = 0;
+        let walk = WalkBuilder::new(&directory)
+            .hidden(false)
+            .require_git(false)
+            .filter_entry(|entry| entry.file_name() != ".git")
+            .build();
+        for entry in walk.filter_map(Result::ok) {
+            let is_file = entry.file_type().is_some_and(|kind| !kind.is_dir());
+            let Some(path) = relative(entry.path(), &directory).filter(|_| is_file) else { continue };
+            piece.push(path);
+            count += 1;
+            if piece.len() == PIECE && found(std::mem::take(&mut piece)) == FileWalk::Stop {
+                return;
+            }
+            if count == FILES_KNOWN {
+                break;
+            }
+        }
+        found(piece);
+    });
+}
+
+/// Whether somebody still wants to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FileWalk {
+    GoOn,
+    Stop,
+}
+
+fn relative(path: &Path, directory: &Path) -> Option<Box<str>> {
+    path.strip_prefix(directory).ok()?.to_str().filter(|path| !path.is_empty()).map(Into::into)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+
+    fn known(paths: &[&str]) -> KnownFiles {
+        KnownFiles { paths: paths.iter().map(|path| (*path).into()).collect() }
+    }
+
+    #[test]
+    fn names_count_more_than_folders() {
+        let files = known(&["core/parse/tree.rs", "src/core.rs", "docs/score.md", "x/c/o/r/e"]);
+        assert_eq!(files.matching("core", 2), ["src/core.rs", "docs/score.md"]);
+        assert_eq!(files.matching("CPT", 5), ["core/parse/tree.rs"]);
+        assert!(files.matching("zzz", 5).is_empty());
+        assert_eq!(files.matching("", 2).len(), 2);
+    }
+
+    #[test]
+    fn what_git_ignores_is_not_found() {
+        let workspace = tempfile::tempdir().unwrap();
+        for (path, text) in [("a/b.rs", ""), (".gitignore", "out/\n"), ("out/c.rs", ""), (".git/x", "")] {
+            let path = workspace.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let (sender, receiver) = mpsc::channel();
+        walk(workspace.path().to_owned(), move |piece| {
+            sender.send(piece).unwrap();
+            FileWalk::GoOn
+        });
+        let mut found: Vec<_> = receiver.iter().flatten().collect();
+        found.sort();
+        assert_eq!(found, [".gitignore".into(), Box::<str>::from("a/b.rs")]);
+    }
+}

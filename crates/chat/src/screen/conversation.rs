@@ -1,0 +1,377 @@
+//! What the screen knows of a session, and what becomes of it: updates of the agent and keys of the user go in,
+//! intents and lines come out. Touches no terminal, no agent, no clock.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use agent_client_protocol_schema::v1::{
+    AvailableCommand, ContentBlock, CreateElicitationRequest, PlanEntry, PlanEntryStatus, PromptResponse,
+    RequestPermissionRequest, SessionInfo, StopReason,
+};
+
+use crate::screen::composer::{Composer, Embeds, PromptHistory};
+use crate::screen::content;
+use crate::screen::form::FormDialog;
+use crate::screen::harmless;
+use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber};
+use crate::screen::limits::{LONG_TURN, REWINDS_KEPT};
+use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::markdown::TextPage;
+use crate::screen::pager::Pager;
+use crate::screen::permission::PermissionDialog;
+use crate::screen::picker::{Mark, MenuChoice, Picker};
+use crate::screen::status::SessionFacts;
+use crate::screen::transcript::{LiveTranscript, Manner};
+
+mod keys;
+mod menus;
+mod questions;
+mod updates;
+mod view;
+
+pub(crate) use view::{ScreenView, ViewExtent};
+
+#[derive(Debug)]
+pub(crate) struct ScreenState {
+    look: ScreenLook,
+    columns: usize,
+    rows: usize,
+    directory: PathBuf,
+    agent: AgentFacts,
+    pub(crate) composer: Composer,
+    transcript: LiveTranscript,
+    facts: SessionFacts,
+    commands: Vec<AvailableCommand>,
+    plan: Vec<PlanEntry>,
+    title: Option<String>,
+    /// The one whose turn it is first.
+    under_way: VecDeque<Sent>,
+    /// The turn's prompt was shown.
+    since: Option<Duration>,
+    /// Prompts that a rewind can go back to, the newest last.
+    past: VecDeque<(PromptName, String)>,
+    /// Pieces of a prompt that comes with a load, or from another client.
+    foreign_prompt: Option<(Option<PromptName>, String)>,
+    front: Front,
+    /// Questions behind the one that is open.
+    asked: VecDeque<WaitingQuestion>,
+    intents: Vec<Intent>,
+    now: Duration,
+    last_typed: Option<Duration>,
+    last_escape: Option<Duration>,
+    last_interrupt: Option<Duration>,
+    hint: Option<(String, Duration)>,
+    names: u64,
+    /// What makes our names differ from those of other runs.
+    run: String,
+}
+
+/// What an agent can do, as far as keys depend on it.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentFacts {
+    pub(crate) name: String,
+    pub(crate) embeds: Embeds,
+    pub(crate) queues: Queues,
+    pub(crate) can_list: bool,
+    pub(crate) can_load: bool,
+    pub(crate) can_fork: bool,
+    pub(crate) can_rewind: bool,
+}
+
+/// Who keeps prompts that wait for their turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Queues {
+    Agent,
+    /// The agent takes one at a time: the others wait here.
+    Ourselves,
+}
+
+/// A prompt that is not answered yet.
+#[derive(Clone, Debug)]
+struct Sent {
+    name: PromptName,
+    text: String,
+    /// Not with the agent yet.
+    kept: Option<Vec<ContentBlock>>,
+    /// It was taken back.
+    gone: bool,
+}
+
+/// What has the keys.
+#[derive(Debug)]
+enum Front {
+    Composer,
+    Permission { question: QuestionNumber, call: String, dialog: PermissionDialog },
+    Form { question: QuestionNumber, dialog: FormDialog },
+    Menu(Picker<MenuRow>),
+    Pages(Pager),
+}
+
+/// What a row of a menu stands for.
+#[derive(Clone, Debug)]
+enum MenuRow {
+    Intent(Intent),
+    Session(Box<SessionInfo>),
+}
+
+#[derive(Debug)]
+enum WaitingQuestion {
+    Permission(QuestionNumber, Box<RequestPermissionRequest>),
+    Form(QuestionNumber, Box<CreateElicitationRequest>),
+}
+
+/// Where and how a conversation is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct ScreenSetting {
+    pub(crate) look: ScreenLook,
+    pub(crate) columns: u16,
+    pub(crate) rows: u16,
+    pub(crate) directory: PathBuf,
+    pub(crate) agent: AgentFacts,
+    pub(crate) branch: Option<String>,
+    /// Differs between runs.
+    pub(crate) run: String,
+}
+
+impl ScreenState {
+    pub(crate) fn new(setting: ScreenSetting, history: PromptHistory) -> Self {
+        Self {
+            look: setting.look,
+            columns: setting.columns.max(8).into(),
+            rows: setting.rows.max(3).into(),
+            transcript: LiveTranscript::new(setting.directory.clone()),
+            directory: setting.directory,
+            agent: setting.agent,
+            composer: Composer::new(history),
+            facts: SessionFacts { branch: setting.branch, ..SessionFacts::default() },
+            commands: Vec::new(),
+            plan: Vec::new(),
+            title: None,
+            under_way: VecDeque::new(),
+            since: None,
+            past: VecDeque::new(),
+            foreign_prompt: None,
+            front: Front::Composer,
+            asked: VecDeque::new(),
+            intents: Vec::new(),
+            now: Duration::ZERO,
+            last_typed: None,
+            last_escape: None,
+            last_interrupt: None,
+            hint: None,
+            names: 0,
+            run: setting.run,
+        }
+    }
+
+    /// Answers are laid out two columns in, so that prompts stand out.
+    fn page(&self) -> TextPage {
+        TextPage { look: self.look, width: self.columns, indent: 2 }
+    }
+
+    pub(crate) fn facts_mut(&mut self) -> &mut SessionFacts {
+        &mut self.facts
+    }
+
+    pub(crate) fn is_working(&self) -> bool {
+        self.under_way.front().is_some_and(|sent| sent.kept.is_none())
+    }
+
+    /// What the terminal's window is called.
+    pub(crate) fn title(&self) -> String {
+        let title = self.title.as_deref().unwrap_or(&self.agent.name);
+        let sign = match &self.front {
+            Front::Permission { .. } | Front::Form { .. } => "? ",
+            _ if self.is_working() => "* ",
+            _ => "",
+        };
+        format!("{sign}{}", harmless::exact_line(title))
+    }
+
+    pub(crate) fn take_intents(&mut self) -> Vec<Intent> {
+        std::mem::take(&mut self.intents)
+    }
+
+    /// What the time is: from any fixed moment on.
+    pub(crate) fn at(&mut self, now: Duration) {
+        self.now = now;
+    }
+
+    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+        self.columns = columns.max(8).into();
+        self.rows = rows.max(3).into();
+    }
+
+    /// A sentence of this program.
+    pub(crate) fn note(&mut self, role: Tone, text: &str) {
+        let page = self.page();
+        self.transcript.note(role, text, page);
+    }
+
+    fn hint(&mut self, text: impl Into<String>) {
+        self.hint = Some((text.into(), self.now));
+    }
+
+    /// Hands a prompt in, now or when its turn comes.
+    fn submit(&mut self, text: String, blocks: Vec<ContentBlock>, delivery: Delivery) {
+        self.names += 1;
+        let name = PromptName(format!("{}-{}", self.run, self.names));
+        let is_first = self.under_way.is_empty();
+        let goes_now = is_first || self.agent.queues == Queues::Agent;
+        let kept = (!goes_now).then(|| blocks.clone());
+        let sent = Sent { name: name.clone(), text, kept, gone: false };
+        if delivery == Delivery::Steering && !is_first {
+            self.under_way.insert(1, sent);
+        } else {
+            self.under_way.push_back(sent);
+        }
+        if goes_now {
+            self.intents.push(Intent::Prompt { name, blocks, delivery });
+        }
+        if is_first {
+            self.begin_turn();
+        }
+    }
+
+    /// The prompt whose turn it is now is shown, and sent if it waited here.
+    fn begin_turn(&mut self) {
+        let page = self.page();
+        let Some(first) = self.under_way.front_mut() else {
+            self.since = None;
+            return;
+        };
+        let (name, text) = (first.name.clone(), first.text.clone());
+        if let Some(blocks) = first.kept.take() {
+            self.intents.push(Intent::Prompt { name: name.clone(), blocks, delivery: Delivery::Queued });
+        }
+        self.transcript.prompt(&text, page);
+        self.remember(name, text);
+        self.since = Some(self.now);
+        self.plan.clear();
+    }
+
+    fn remember(&mut self, name: PromptName, text: String) {
+        self.past.push_back((name, text));
+        if self.past.len() > REWINDS_KEPT {
+            self.past.pop_front();
+        }
+    }
+
+    /// A prompt was answered; everything of its turn was applied before.
+    pub(crate) fn prompt_ended(&mut self, name: &PromptName, answer: Result<&PromptResponse, String>) {
+        let page = self.page();
+        let Some(index) = self.under_way.iter().position(|sent| sent.name == *name) else { return };
+        let was_first = index == 0;
+        let sent = self.under_way.remove(index);
+        if !was_first {
+            if let (Err(error), false) = (&answer, sent.is_some_and(|sent| sent.gone)) {
+                self.note(Tone::Bad, error);
+            }
+            return;
+        }
+        self.hint = None;
+        self.end_foreign_prompt();
+        self.transcript.end(page);
+        self.print_plan();
+        match answer {
+            Ok(response) => self.tell_stop(response.stop_reason),
+            Err(error) => self.note(Tone::Bad, &error),
+        }
+        let took = self.since.map_or(Duration::ZERO, |since| self.now.saturating_sub(since));
+        if took >= LONG_TURN && self.under_way.is_empty() {
+            self.intents.push(Intent::Ring);
+        }
+        self.begin_turn();
+    }
+
+    /// The agent ended before it answered, which is told elsewhere.
+    pub(crate) fn prompt_cut(&mut self, name: &PromptName) {
+        let was_first = self.under_way.front().is_some_and(|sent| sent.name == *name);
+        self.under_way.retain(|sent| sent.name != *name);
+        if was_first {
+            self.begin_turn();
+        }
+    }
+
+    /// Who is at the other end.
+    pub(crate) fn meet(&mut self, agent: AgentFacts) {
+        self.agent = agent;
+    }
+
+    fn tell_stop(&mut self, reason: StopReason) {
+        let (role, text) = match reason {
+            StopReason::EndTurn => return,
+            StopReason::Cancelled => (Tone::Quiet, "Stopped."),
+            StopReason::MaxTokens => {
+                (Tone::Warning, "The answer was cut: the model's limit of output is reached.")
+            }
+            StopReason::MaxTurnRequests => (
+                Tone::Warning,
+                "Stopped: the limit of model calls in one turn is reached. Say \"go on\" to go on.",
+            ),
+            StopReason::Refusal => (Tone::Warning, "The model refused to answer."),
+            _ => (Tone::Warning, "The turn ended for a reason that this client does not know."),
+        };
+        self.note(role, text);
+    }
+
+    /// A rewind went through: the prompt is in the composer again.
+    pub(crate) fn rewound(&mut self, name: &PromptName, prompt: &[ContentBlock], told: &str) {
+        self.past.truncate(self.past.iter().position(|(past, _)| past == name).unwrap_or(self.past.len()));
+        self.composer.set(content::prompt_text(prompt));
+        self.note(Tone::Warning, told);
+    }
+
+    /// The sessions that can be opened.
+    pub(crate) fn offer_sessions(&mut self, sessions: Vec<SessionInfo>) {
+        if sessions.is_empty() {
+            self.hint("no earlier session in this directory");
+            return;
+        }
+        let row = |session: SessionInfo| MenuChoice {
+            label: session.title.clone().unwrap_or_else(|| session.session_id.0.to_string()),
+            hint: session.updated_at.clone().unwrap_or_default().replace('T', " ").chars().take(16).collect(),
+            value: MenuRow::Session(Box::new(session)),
+            mark: Mark::Other,
+        };
+        self.front = Front::Menu(Picker::new("Open a session", sessions.into_iter().map(row).collect()));
+    }
+
+    /// Another session, or the same one anew: nothing of the one before holds.
+    pub(crate) fn begin_session(&mut self) {
+        let page = self.page();
+        self.transcript.end(page);
+        self.under_way.clear();
+        self.past.clear();
+        self.plan.clear();
+        self.since = None;
+        self.title = None;
+        self.facts.usage = None;
+    }
+
+    /// The agent is gone: what was open can't be answered any more, what waited here still can.
+    pub(crate) fn agent_ended(&mut self, told: &str) {
+        let page = self.page();
+        self.asked.clear();
+        if matches!(self.front, Front::Permission { .. } | Front::Form { .. }) {
+            self.front = Front::Composer;
+        }
+        self.transcript.end(page);
+        self.note(Tone::Bad, told);
+    }
+
+    fn print_plan(&mut self) {
+        let is_open = self.plan.iter().any(|entry| entry.status != PlanEntryStatus::Completed);
+        if self.plan.is_empty() || !is_open {
+            return;
+        }
+        let page = self.page();
+        let lines = view::plan_lines(&self.plan, page, usize::MAX);
+        self.transcript.print(lines, Manner::Note, page);
+        self.plan.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

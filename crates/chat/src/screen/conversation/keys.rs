@@ -1,0 +1,199 @@
+//! What keys and pastes come to: to whatever has them first, then to the composer, then to the conversation.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::{Front, MenuRow, ScreenState};
+use crate::screen::composer::{Typed, Vocabulary};
+use crate::screen::form::FormStep;
+use crate::screen::intent::{Delivery, Intent};
+use crate::screen::limits::TWICE;
+use crate::screen::pager::Paged;
+use crate::screen::permission::PermissionAnswer;
+use crate::screen::picker::MenuPick;
+
+impl ScreenState {
+    pub(crate) fn key(&mut self, key: KeyEvent) {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('l') if control => return self.intents.push(Intent::Redraw),
+            KeyCode::Char('z') if control => return self.intents.push(Intent::Suspend),
+            _ => {}
+        }
+        match &mut self.front {
+            Front::Composer => self.key_of_composer(key),
+            Front::Permission { .. } => self.key_of_permission(key),
+            Front::Form { .. } => self.key_of_form(key),
+            Front::Menu(menu) => match menu.key(key) {
+                MenuPick::Nothing => {}
+                MenuPick::Away => self.close_front(),
+                MenuPick::This(row) => {
+                    self.close_front();
+                    self.picked(row);
+                }
+            },
+            Front::Pages(pager) => {
+                if pager.key(key) == Paged::Close {
+                    self.close_front();
+                }
+            }
+        }
+    }
+
+    pub(crate) fn paste(&mut self, text: &str) {
+        match &mut self.front {
+            Front::Composer => {
+                if let Err(refusal) = self.composer.paste(text) {
+                    self.hint(refusal);
+                }
+            }
+            Front::Permission { dialog, .. } => dialog.paste(text),
+            Front::Form { dialog, .. } => dialog.paste(text),
+            Front::Menu(_) | Front::Pages(_) => {}
+        }
+    }
+
+    fn close_front(&mut self) {
+        self.front = Front::Composer;
+        self.open_next_question();
+    }
+
+    fn picked(&mut self, row: MenuRow) {
+        let intent = match row {
+            MenuRow::Intent(intent) => intent,
+            MenuRow::Session(session) => Intent::Open(session),
+        };
+        match self.is_working() && matches!(intent, Intent::Open(_) | Intent::Rewind(_)) {
+            true => self.hint("the agent is at work: esc stops it"),
+            false => self.intents.push(intent),
+        }
+    }
+
+    fn key_of_permission(&mut self, key: KeyEvent) {
+        let Front::Permission { question, dialog, .. } = &mut self.front else { return };
+        let question = *question;
+        match dialog.key(key, self.now) {
+            PermissionAnswer::Nothing => return,
+            PermissionAnswer::Choose(option) => {
+                self.intents.push(Intent::Permit { question, option: Some(option) });
+            }
+            PermissionAnswer::RejectWith(option, word) => {
+                self.intents.push(Intent::Permit { question, option: Some(option) });
+                self.submit(word.clone(), vec![word.into()], Delivery::Steering);
+            }
+            PermissionAnswer::Stop => {
+                self.intents.push(Intent::Permit { question, option: None });
+                self.intents.push(Intent::Cancel);
+            }
+        }
+        self.close_question();
+    }
+
+    fn key_of_form(&mut self, key: KeyEvent) {
+        let Front::Form { question, dialog } = &mut self.front else { return };
+        let question = *question;
+        if let FormStep::Give(action) = dialog.key(key) {
+            self.intents.push(Intent::Fill { question, action });
+            self.close_question();
+        }
+    }
+
+    fn key_of_composer(&mut self, key: KeyEvent) {
+        self.hint = None;
+        if self.key_of_conversation(key) {
+            return;
+        }
+        let own = self.own_commands();
+        let words = Vocabulary { own: &own, commands: &self.commands };
+        match self.composer.key(key, words) {
+            Typed::Taken => self.last_typed = Some(self.now),
+            // Whoever has sent a prompt is not in the middle of a word.
+            Typed::Send => {
+                self.last_typed = None;
+                self.send(Delivery::Queued);
+            }
+            Typed::Other => {}
+        }
+    }
+
+    /// Keys that mean something beside the text; false if this is none.
+    fn key_of_conversation(&mut self, key: KeyEvent) -> bool {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Esc => self.escape(),
+            KeyCode::BackTab => self.next_mode(),
+            KeyCode::Char('c') if control => self.interrupt(),
+            KeyCode::Char('d') if control && self.composer.is_empty() => self.intents.push(Intent::Leave),
+            KeyCode::Char('o') if control => self.show_details(),
+            KeyCode::Char('g') if control => self.intents.push(Intent::Edit(self.composer.text().to_owned())),
+            KeyCode::Char('s') if control => self.send(Delivery::Steering),
+            KeyCode::Char('?') if self.composer.is_empty() => self.show_keys(),
+            KeyCode::Up
+                if self.composer.is_empty() && self.under_way.iter().skip(1).any(|sent| !sent.gone) =>
+            {
+                self.take_back();
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn escape(&mut self) {
+        if self.composer.dismiss() {
+            return;
+        }
+        let is_second = self.last_escape.is_some_and(|last| self.now.saturating_sub(last) < TWICE);
+        self.last_escape = Some(self.now);
+        if self.is_working() {
+            self.intents.push(Intent::Cancel);
+            self.hint("stopping");
+        } else if is_second {
+            self.last_escape = None;
+            self.rewind_menu();
+        } else if self.agent.can_rewind && !self.past.is_empty() {
+            self.hint("esc again goes back to an earlier prompt");
+        }
+    }
+
+    fn interrupt(&mut self) {
+        let is_second = self.last_interrupt.is_some_and(|last| self.now.saturating_sub(last) < TWICE);
+        self.last_interrupt = Some(self.now);
+        if is_second {
+            self.intents.push(Intent::Leave);
+        } else if !self.composer.is_empty() {
+            self.composer.clear();
+        } else if self.is_working() {
+            self.intents.push(Intent::Cancel);
+            self.hint("stopping; ctrl-c again leaves");
+        } else {
+            self.hint("ctrl-c again leaves");
+        }
+    }
+
+    fn send(&mut self, delivery: Delivery) {
+        let text = self.composer.text().to_owned();
+        if self.own_command(&text) {
+            self.composer.clear();
+            return;
+        }
+        let Some(written) = self.composer.take(&self.directory, self.agent.embeds) else { return };
+        self.submit(written.text, written.blocks, delivery);
+    }
+
+    /// What was handed in last comes back to be changed.
+    fn take_back(&mut self) {
+        let Some(last) = self.under_way.iter_mut().skip(1).rfind(|sent| !sent.gone) else { return };
+        last.gone = true;
+        let (name, text, kept) = (last.name.clone(), last.text.clone(), last.kept.is_some());
+        self.composer.set(text);
+        match kept {
+            true => self.under_way.retain(|sent| sent.name != name),
+            false => self.intents.push(Intent::TakeBack(name)),
+        }
+    }
+
+    /// A prompt from elsewhere: the command line, say.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.composer.set(text);
+        self.send(Delivery::Queued);
+    }
+}

@@ -1,0 +1,365 @@
+//! The rim: one task that takes keys, events of the agent, signals and the clock, hands them to the
+//! conversation, carries out what it wants, and draws at most once a frame.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use agent_client_protocol_schema::v1::SessionId;
+use crossterm::event::{Event, EventStream, KeyEventKind};
+use futures_util::StreamExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::mpsc;
+
+use crate::client::{
+    AgentClient, AgentEvents, ClientEvent, ClientFailure, Connected, DoorFuture, ElicitationQuestion,
+    PermissionQuestion, PromptTicket,
+};
+use crate::screen::branch;
+use crate::screen::composer::{Embeds, FileWalk, PromptHistory, walk};
+use crate::screen::conversation::{AgentFacts, Queues, ScreenSetting, ScreenState};
+use crate::screen::intent::{Intent, PromptName, QuestionNumber};
+use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, SPINNER};
+use crate::screen::look::Tone;
+use crate::screen::painter::Painter;
+use crate::screen::terminal::ScreenTerminal;
+
+mod carry_out;
+mod connect;
+mod external_editor;
+mod start;
+
+pub use start::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession};
+
+use connect::{Reopening, RimNews};
+
+/// Talks until the user leaves. The terminal is given back in any case.
+pub async fn run(start: ChatStart<'_>) -> Result<ChatEnd, ChatFailure> {
+    let terminal = ScreenTerminal::take()?;
+    let mut rim = Rim::new(start, terminal)?;
+    rim.connect(Reopening::First);
+    rim.look_for_files();
+    let ended = rim.go_on().await;
+    // What is live goes to the scrollback with the rest.
+    rim.conversation.replayed();
+    let drawn = rim.draw();
+    let left = rim.painter.leave();
+    rim.terminal.write(&left)?;
+    drop(rim.terminal);
+    if let Some(client) = rim.client {
+        client.leave().await;
+    }
+    ended.and(drawn)?;
+    Ok(ChatEnd { session: rim.session.filter(|_| rim.was_prompted).map(|id| id.0.to_string()) })
+}
+
+struct Rim<'d> {
+    start: ChatStart<'d>,
+    connecting: Option<(DoorFuture<'d>, Reopening)>,
+    terminal: ScreenTerminal,
+    painter: Painter,
+    conversation: ScreenState,
+    /// None while the terminal is somebody else's.
+    keys: Option<EventStream>,
+    began: Instant,
+    drawn: Instant,
+    title: String,
+    client: Option<AgentClient>,
+    events: Option<AgentEvents>,
+    session: Option<SessionId>,
+    /// A session is on its way: whatever an agent says is of it, and nothing is sent yet.
+    is_opening: bool,
+    /// What a load repeats is on the screen already.
+    is_repeating: bool,
+    was_prompted: bool,
+    /// Wants a session that is not open yet.
+    waiting: Vec<Intent>,
+    tickets: HashMap<PromptTicket, PromptName>,
+    questions: HashMap<QuestionNumber, HeldQuestion>,
+    asked: u64,
+    last_start: Option<Instant>,
+    news: mpsc::UnboundedSender<RimNews>,
+    heard: mpsc::UnboundedReceiver<RimNews>,
+    signals: Signals,
+    leaves: bool,
+}
+
+enum HeldQuestion {
+    Permission(PermissionQuestion),
+    Form(ElicitationQuestion),
+}
+
+struct Signals {
+    terminate: Signal,
+    hang_up: Signal,
+    interrupt: Signal,
+    resumed: Signal,
+}
+
+impl Signals {
+    fn watch() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: signal(SignalKind::hangup())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            resumed: signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
+        })
+    }
+}
+
+/// What woke the rim.
+enum Woken {
+    Key(Option<std::io::Result<Event>>),
+    Agent(Option<ClientEvent>),
+    Connected(Result<Box<Connected>, ClientFailure>),
+    RimNews(RimNews),
+    Resumed,
+    Ended,
+    Time,
+}
+
+impl<'d> Rim<'d> {
+    fn new(mut start: ChatStart<'d>, terminal: ScreenTerminal) -> Result<Self, ChatFailure> {
+        let (columns, rows) = terminal.size()?;
+        let directory = start.directories.directory.clone();
+        let setting = ScreenSetting {
+            look: start.look,
+            columns,
+            rows,
+            directory: directory.clone(),
+            agent: AgentFacts {
+                name: "attache".to_owned(),
+                embeds: Embeds::Nothing,
+                queues: Queues::Ourselves,
+                can_list: false,
+                can_load: false,
+                can_fork: false,
+                can_rewind: false,
+            },
+            branch: branch::of(&directory),
+            run: run_name(),
+        };
+        let mut conversation = ScreenState::new(setting, PromptHistory::open(start.history.take()));
+        if let Some(prompt) = start.prompt.take() {
+            conversation.say(&prompt);
+        }
+        let (news, heard) = mpsc::unbounded_channel();
+        let now = Instant::now();
+        Ok(Self {
+            start,
+            connecting: None,
+            terminal,
+            painter: Painter::default(),
+            conversation,
+            keys: Some(EventStream::new()),
+            began: now,
+            drawn: now.checked_sub(FRAME).unwrap_or(now),
+            title: String::new(),
+            client: None,
+            events: None,
+            session: None,
+            is_opening: true,
+            is_repeating: false,
+            was_prompted: false,
+            waiting: Vec::new(),
+            tickets: HashMap::new(),
+            questions: HashMap::new(),
+            asked: 0,
+            last_start: None,
+            news,
+            heard,
+            signals: Signals::watch()?,
+            leaves: false,
+        })
+    }
+
+    async fn go_on(&mut self) -> Result<(), ChatFailure> {
+        let mut has_changed = true;
+        while !self.leaves {
+            let since = self.drawn.elapsed();
+            if has_changed && since >= FRAME {
+                self.draw()?;
+                has_changed = false;
+            }
+            let pause = match (has_changed, self.conversation.is_moving()) {
+                (true, _) => FRAME.saturating_sub(since),
+                (false, true) => SPINNER,
+                (false, false) => Duration::from_secs(3600),
+            };
+            let woken = self.wake(pause).await;
+            self.conversation.at(self.began.elapsed());
+            has_changed |= !matches!(woken, Woken::Time) || self.conversation.is_moving();
+            self.take(woken).await?;
+            self.carry_out_all().await?;
+        }
+        Ok(())
+    }
+
+    async fn wake(&mut self, pause: Duration) -> Woken {
+        let Self { keys, events, connecting, signals, heard, .. } = self;
+        let keys = async {
+            match keys {
+                Some(keys) => keys.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let events = async {
+            match events {
+                Some(events) => events.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let connecting = async {
+            match connecting {
+                Some((door, _)) => door.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = signals.terminate.recv() => Woken::Ended,
+            _ = signals.hang_up.recv() => Woken::Ended,
+            _ = signals.interrupt.recv() => Woken::Ended,
+            _ = signals.resumed.recv() => Woken::Resumed,
+            key = keys => Woken::Key(key),
+            connected = connecting => Woken::Connected(connected.map(Box::new)),
+            Some(news) = heard.recv() => Woken::RimNews(news),
+            () = tokio::time::sleep(pause) => Woken::Time,
+            event = events => Woken::Agent(event),
+        }
+    }
+
+    async fn take(&mut self, woken: Woken) -> Result<(), ChatFailure> {
+        match woken {
+            Woken::Key(Some(Ok(event))) => self.key(event)?,
+            // Nobody can type any more.
+            Woken::Key(Some(Err(_)) | None) | Woken::Ended => self.leaves = true,
+            Woken::Agent(Some(event)) => {
+                self.event(event);
+                // What has come meanwhile is drawn at once with it.
+                for _ in 0..EVENTS_PER_FRAME {
+                    let Some(event) = self.events.as_mut().and_then(AgentEvents::try_next) else { break };
+                    self.event(event);
+                }
+            }
+            Woken::Agent(None) => self.events = None,
+            Woken::Connected(connected) => {
+                let reopening = self.connecting.take().map_or(Reopening::First, |(_, reopening)| reopening);
+                self.connected(*connected.map_err(|failure| connect::unusable(&failure))?, reopening);
+            }
+            Woken::RimNews(news) => self.hear(news)?,
+            Woken::Resumed => self.come_back()?,
+            Woken::Time => {}
+        }
+        Ok(())
+    }
+
+    fn key(&mut self, event: Event) -> Result<(), ChatFailure> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.conversation.key(key),
+            Event::Paste(text) => self.conversation.paste(&text),
+            Event::Resize(..) => {
+                let (columns, rows) = self.terminal.size()?;
+                let cleared = self.painter.resized(columns.into());
+                self.terminal.write(&cleared)?;
+                self.conversation.resize(columns, rows);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn event(&mut self, event: ClientEvent) {
+        match event {
+            ClientEvent::Update(news) => {
+                let is_ours = self.is_opening || self.session.as_ref() == Some(&news.session_id);
+                if let (Some(update), true, false) = (news.update, is_ours, self.is_repeating) {
+                    self.conversation.update(update);
+                }
+            }
+            ClientEvent::Permission(question) => {
+                let (number, request) = (self.next_question(), question.request.clone());
+                self.watch_withdrawal(number, question.withdrawn());
+                self.questions.insert(number, HeldQuestion::Permission(*question));
+                self.conversation.ask_permission(number, request);
+            }
+            ClientEvent::Elicitation(question) => {
+                let (number, request) = (self.next_question(), question.request.clone());
+                self.watch_withdrawal(number, question.withdrawn());
+                self.questions.insert(number, HeldQuestion::Form(*question));
+                self.conversation.ask_form(number, request);
+            }
+            ClientEvent::ElicitationDone(_) => {}
+            ClientEvent::PromptEnded { ticket, answer } => {
+                let Some(name) = self.tickets.remove(&ticket) else { return };
+                match answer {
+                    Ok(response) => self.conversation.prompt_ended(&name, Ok(&response)),
+                    // Told once, with the end of the agent.
+                    Err(ClientFailure::Ended(_)) => self.conversation.prompt_cut(&name),
+                    Err(failure) => self.conversation.prompt_ended(&name, Err(failure.to_string())),
+                }
+                self.conversation.facts_mut().branch = branch::of(&self.start.directories.directory);
+            }
+            ClientEvent::Skipped(why) => tracing::debug!(%why, "a message of the agent was passed over"),
+            ClientEvent::Ended(end) => self.agent_ended(&end),
+        }
+    }
+
+    fn next_question(&mut self) -> QuestionNumber {
+        self.asked += 1;
+        QuestionNumber(self.asked)
+    }
+
+    fn watch_withdrawal(&self, number: QuestionNumber, withdrawn: tokio_util::sync::CancellationToken) {
+        let news = self.news.clone();
+        tokio::spawn(async move {
+            withdrawn.cancelled().await;
+            // Nobody listens after the end.
+            drop(news.send(RimNews::Withdrawn(number)));
+        });
+    }
+
+    fn look_for_files(&self) {
+        let news = self.news.clone();
+        walk(self.start.directories.directory.clone(), move |found| match news.send(RimNews::Files(found)) {
+            Ok(()) => FileWalk::GoOn,
+            Err(_) => FileWalk::Stop,
+        });
+    }
+
+    fn draw(&mut self) -> Result<(), ChatFailure> {
+        let view = self.conversation.view();
+        let finished = self.conversation.take_finished();
+        let mut out = self.painter.frame(&finished, &view);
+        let title = self.conversation.title();
+        if title != self.title {
+            out.push_str(&format!("\x1b]2;{title}\x07"));
+            self.title = title;
+        }
+        if !out.is_empty() {
+            self.terminal.write(&out)?;
+        }
+        self.drawn = Instant::now();
+        Ok(())
+    }
+
+    /// Whatever was done to the terminal meanwhile: it is ours again.
+    fn come_back(&mut self) -> Result<(), ChatFailure> {
+        self.terminal.begin()?;
+        let (columns, rows) = self.terminal.size()?;
+        self.conversation.resize(columns, rows);
+        let cleared = self.painter.begin_anew();
+        self.terminal.write(&cleared)?;
+        self.title.clear();
+        Ok(())
+    }
+
+    fn note(&mut self, role: Tone, text: &str) {
+        self.conversation.note(role, text);
+    }
+}
+
+/// Names of prompts differ between runs: an agent takes the same name for the same prompt.
+fn run_name() -> String {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("chat-{:x}-{:x}", std::process::id(), since.as_micros())
+}

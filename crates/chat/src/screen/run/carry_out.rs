@@ -1,0 +1,192 @@
+//! Carries out what the conversation wants, one intent at a time. What needs an answer of the agent waits for
+//! it in a task of its own.
+
+use agent_client_protocol_schema::v1::{ContentBlock, ElicitationAction, Meta, PromptRequest, SessionId};
+use rustix::process::{Signal, getpid, kill_process};
+
+use super::connect::{Opening, RimNews, sessions_of};
+use super::{ChatFailure, HeldQuestion, Rim, external_editor};
+use crate::client::{AgentAbility, AgentClient, ElicitationQuestion, SessionDirectories};
+use crate::screen::intent::{Delivery, Intent, PromptName};
+use crate::screen::look::Tone;
+
+impl Rim<'_> {
+    pub(super) async fn carry_out_all(&mut self) -> Result<(), ChatFailure> {
+        for intent in self.conversation.take_intents() {
+            self.carry_out(intent).await?;
+        }
+        Ok(())
+    }
+
+    /// The session is open: what waited for that.
+    pub(super) fn wanted_again(&mut self, intents: Vec<Intent>) {
+        let (Some(client), Some(session)) = (self.client.clone(), self.session.clone()) else { return };
+        intents.into_iter().for_each(|intent| self.ask_agent(intent, &client, &session));
+    }
+
+    async fn carry_out(&mut self, intent: Intent) -> Result<(), ChatFailure> {
+        match intent {
+            Intent::Leave => self.leaves = true,
+            Intent::Ring => self.terminal.write("\x07")?,
+            Intent::Redraw => {
+                let (_, rows) = self.terminal.size()?;
+                let cleared = self.painter.redraw(rows);
+                self.terminal.write(&cleared)?;
+            }
+            Intent::Suspend => self.suspend().await?,
+            Intent::Edit(text) => self.edit(text).await?,
+            Intent::Permit { question, option } => match (self.answer(question), option) {
+                (Some(HeldQuestion::Permission(question)), Some(option)) => question.choose(&option),
+                (Some(HeldQuestion::Permission(question)), None) => question.cancel(),
+                (Some(HeldQuestion::Form(_)) | None, _) => {}
+            },
+            Intent::Fill { question, action } => {
+                if let Some(HeldQuestion::Form(question)) = self.answer(question) {
+                    fill(question, action);
+                }
+            }
+            intent => match (self.client.clone(), self.session.clone()) {
+                (Some(client), Some(session)) if !self.is_opening => {
+                    self.ask_agent(intent, &client, &session)
+                }
+                _ => self.waiting.push(intent),
+            },
+        }
+        Ok(())
+    }
+
+    fn ask_agent(&mut self, intent: Intent, client: &AgentClient, session: &SessionId) {
+        let (client, session, news) = (client.clone(), session.clone(), self.news.clone());
+        let directories = self.start.directories.clone();
+        let tell = move |message: RimNews| drop(news.send(message));
+        match intent {
+            Intent::Prompt { name, blocks, delivery } => {
+                self.prompt(name, blocks, delivery, &client, session);
+            }
+            Intent::Cancel => drop(tokio::spawn(async move {
+                if let Err(failure) = client.cancel(session).await {
+                    tell(RimNews::Failed(failure));
+                }
+            })),
+            Intent::TakeBack(name) => drop(tokio::spawn(async move {
+                if let Err(failure) = client.cancel_queued(&session, &name.0).await {
+                    tell(RimNews::Failed(failure));
+                }
+            })),
+            Intent::SetMode(mode) => drop(tokio::spawn(async move {
+                let set = client.set_mode(session, &mode.0).await;
+                tell(RimNews::Mode(set.map(|()| mode.0.to_string())));
+            })),
+            Intent::SetOption { option, value } => drop(tokio::spawn(async move {
+                tell(RimNews::Options(client.set_config_option(session, &option.0, value).await));
+            })),
+            Intent::ListSessions => drop(tokio::spawn(async move {
+                tell(RimNews::Sessions(sessions_of(&client, &directories).await));
+            })),
+            Intent::Rewind(name) => drop(tokio::spawn(async move {
+                let rewound = client.rewind(&session, &name.0).await.map(Box::new);
+                tell(RimNews::Rewound(name, rewound));
+            })),
+            Intent::Open(_) | Intent::StartNew | Intent::Fork => {
+                self.change_session(intent, &client, session)
+            }
+            // Carried out before an agent is needed.
+            Intent::Permit { .. }
+            | Intent::Fill { .. }
+            | Intent::Edit(_)
+            | Intent::Redraw
+            | Intent::Suspend
+            | Intent::Ring
+            | Intent::Leave => {}
+        }
+    }
+
+    /// Nothing is sent until the other session is open.
+    fn change_session(&mut self, intent: Intent, client: &AgentClient, session: SessionId) {
+        let (client, news) = (client.clone(), self.news.clone());
+        let mut directories = self.start.directories.clone();
+        self.is_opening = true;
+        if let Intent::Open(info) = &intent {
+            let title = info.title.clone().unwrap_or_else(|| info.session_id.0.to_string());
+            self.conversation.begin_session();
+            self.note(Tone::Quiet, &format!("Session: {title}"));
+        }
+        if intent == Intent::StartNew {
+            self.conversation.begin_session();
+        }
+        tokio::spawn(async move {
+            let (opened, opening) = match intent {
+                Intent::Open(info) => {
+                    directories = SessionDirectories::new(info.cwd);
+                    directories.additional = info.additional_directories;
+                    (client.load_session(info.session_id, &directories).await, Opening::Loaded)
+                }
+                Intent::Fork => (client.fork_session(session, &directories).await, Opening::Forked),
+                _ => (client.new_session(&directories).await, Opening::New),
+            };
+            drop(news.send(RimNews::Opened(opened.map(Box::new), opening)));
+        });
+    }
+
+    fn prompt(
+        &mut self,
+        name: PromptName,
+        blocks: Vec<ContentBlock>,
+        delivery: Delivery,
+        client: &AgentClient,
+        session: SessionId,
+    ) {
+        let mut request = PromptRequest::new(session, blocks);
+        if client.can(AgentAbility::Extensions) {
+            let mut meta = Meta::from_iter([("attache/messageId".to_owned(), name.0.clone().into())]);
+            if delivery == Delivery::Steering {
+                meta.insert("attache/steer".to_owned(), true.into());
+            }
+            request = request.meta(meta);
+        }
+        self.was_prompted = true;
+        let ticket = client.start_request(request);
+        self.tickets.insert(ticket, name);
+    }
+
+    /// Stops as any program does at ctrl-z; what the shell does with the terminal meanwhile is its own
+    /// business.
+    async fn suspend(&mut self) -> Result<(), ChatFailure> {
+        self.give_away()?;
+        // Ours alone, or the shell's whole job if we are one.
+        kill_process(getpid(), Signal::TSTP).map_err(std::io::Error::from)?;
+        self.signals.resumed.recv().await;
+        self.keys = Some(crossterm::event::EventStream::new());
+        self.come_back()
+    }
+
+    async fn edit(&mut self, text: String) -> Result<(), ChatFailure> {
+        self.give_away()?;
+        let edited = external_editor::edit(text).await;
+        self.keys = Some(crossterm::event::EventStream::new());
+        self.terminal.begin()?;
+        self.title.clear();
+        match edited {
+            Ok(text) => self.conversation.composer.set(text),
+            Err(error) => self.note(Tone::Bad, &format!("The editor: {error}")),
+        }
+        Ok(())
+    }
+
+    fn give_away(&mut self) -> Result<(), ChatFailure> {
+        // Its thread must not read keys that are meant for others.
+        self.keys = None;
+        let left = self.painter.leave();
+        self.terminal.write(&left)?;
+        self.terminal.lend()?;
+        Ok(())
+    }
+}
+
+fn fill(question: ElicitationQuestion, action: ElicitationAction) {
+    match action {
+        ElicitationAction::Accept(filled) => question.accept(filled),
+        ElicitationAction::Decline => question.decline(),
+        _ => question.cancel(),
+    }
+}

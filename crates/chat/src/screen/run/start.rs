@@ -1,0 +1,60 @@
+//! What a chat begins with, and how it can end. Does nothing.
+
+use std::path::PathBuf;
+
+use crate::client::{AgentDoor, Introduction, SessionDirectories};
+use crate::screen::look::ScreenLook;
+use crate::screen::terminal::TerminalFailure;
+
+/// What a chat begins with.
+#[derive(Debug)]
+pub struct ChatStart<'d> {
+    /// Opened again when the agent has died.
+    pub door: &'d dyn AgentDoor,
+    pub introduction: Introduction,
+    pub directories: SessionDirectories,
+    pub session: FirstSession,
+    /// Sent as soon as the session is open.
+    pub prompt: Option<String>,
+    pub choices: FirstChoices,
+    /// Where earlier prompts of this workspace are kept.
+    pub history: Option<PathBuf>,
+    pub look: ScreenLook,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FirstSession {
+    New,
+    /// The one that was used last in this directory.
+    Latest,
+    /// The user chooses.
+    Asked,
+    /// By the beginning of its id.
+    ById(String),
+}
+
+/// What was chosen on the command line.
+#[derive(Clone, Debug, Default)]
+pub struct FirstChoices {
+    pub model: Option<String>,
+    pub mode: Option<String>,
+    pub approval: Option<String>,
+}
+
+/// Why a chat could not be.
+#[derive(Debug, thiserror::Error)]
+pub enum ChatFailure {
+    #[error(transparent)]
+    Terminal(#[from] TerminalFailure),
+    #[error("{0}")]
+    Agent(String),
+    #[error("the terminal can't be used: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+/// How it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChatEnd {
+    /// The session to come back to, if anything was said in it.
+    pub session: Option<String>,
+}

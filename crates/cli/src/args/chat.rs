@@ -1,0 +1,160 @@
+//! What can be typed behind `attache chat`.
+
+use std::path::PathBuf;
+
+use attache_core::watchdog::Rule;
+use clap::ValueEnum;
+
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(help_template = HELP, override_usage = "attache chat [OPTIONS] [PROMPT]")]
+#[command(after_help = "Example:\n  attache chat -p --attach build.log \"Why?\"")]
+pub(crate) struct ChatArgs {
+    /// What to ask first; with -p from standard input if left out
+    pub(crate) prompt: Option<String>,
+    /// Print one answer and exit
+    #[arg(short, long)]
+    pub(crate) print: bool,
+    /// Form of the answer
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ChatOutput::Text, requires = "print")]
+    pub(crate) output: ChatOutput,
+    /// Go on with the latest session of this directory
+    #[arg(short, long = "continue", conflicts_with = "resume")]
+    pub(crate) latest: bool,
+    /// Go on with this session; empty if the user is to choose one
+    #[arg(short, long, value_name = "ID", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) resume: Option<String>,
+    /// Add a file to the prompt
+    #[arg(long, value_name = "FILE", requires = "print")]
+    pub(crate) attach: Vec<PathBuf>,
+    /// The answer has to be JSON that fits
+    #[arg(long, value_name = "FILE", requires = "print")]
+    pub(crate) schema: Option<PathBuf>,
+    /// Model calls at most
+    #[arg(long, value_name = "N", conflicts_with = "agent_command")]
+    pub(crate) max_steps: Option<u32>,
+    /// Dollars at most
+    #[arg(long, value_name = "USD", value_parser = dollars, requires = "print")]
+    pub(crate) max_cost: Option<f64>,
+    /// What runs without a question
+    #[arg(long, value_name = "LEVEL", value_parser = ["ask", "edits", "all"], conflicts_with = "agent_command")]
+    pub(crate) approval: Option<String>,
+    /// What is permitted beyond that, in this run
+    #[arg(long, value_name = "RULE", value_parser = allowed, conflicts_with = "agent_command")]
+    pub(crate) allow: Vec<AllowedAccess>,
+    /// Model
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Agent
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: Option<String>,
+    /// How commands are confined
+    #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"], conflicts_with = "agent_command")]
+    pub(crate) sandbox: Option<String>,
+    /// Work in this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Talk to this agent instead
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) agent_command: Option<String>,
+    /// Write the ACP traffic to this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+/// All on one screen, which the usual layout with the options of every command does not allow. A test holds it
+/// against the options.
+const HELP: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+  -p, --print            Print one answer; what is piped in is the prompt, or context of PROMPT
+      --output FORMAT    With -p: text; json: one object; jsonl: each ACP update, then the object
+  -c, --continue         Go on with the latest session of this directory
+  -r, --resume [ID]      Go on with this session, by the beginning of its id, or choose one
+      --attach FILE      With -p: add a file to the prompt; may be repeated
+      --schema FILE      With -p: the answer has to be JSON that fits this JSON Schema
+      --max-steps N      Stop after so many model calls
+      --max-cost USD     With -p: stop when the run has cost so much
+      --approval LEVEL   What runs without a question: ask, edits or all
+      --allow RULE       Permit more in this run: 'bash:cargo test *'; may be repeated
+      --model P/M        Model, as `attache models` names it
+      --agent ID         Agent: build, plan or one of yours
+      --sandbox LEVEL    How commands are confined: auto, require or off
+      --cwd DIR          Work there
+      --agent-command C  Talk to this ACP agent instead: 'goose acp'
+      --trace FILE       Write the ACP traffic to this file
+Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
+";
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChatOutput {
+    #[default]
+    Text,
+    Json,
+    Jsonl,
+}
+
+/// A permission with the pattern that it is given for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AllowedAccess {
+    pub(crate) permission: String,
+    pub(crate) pattern: String,
+}
+
+/// `PERMISSION` or `PERMISSION:PATTERN`; the permission of a server's tool has colons of its own.
+fn allowed(text: &str) -> Result<AllowedAccess, String> {
+    let colons = if text.starts_with("mcp:") { 2 } else { 0 };
+    let (permission, pattern) = match text.match_indices(':').nth(colons) {
+        Some((at, _)) => (&text[..at], &text[at + 1..]),
+        None => (text, "*"),
+    };
+    if !Rule::is_known_permission(permission) {
+        let known: Vec<&str> = Rule::known_permissions().filter(|name| Rule::is_access(name)).collect();
+        return Err(format!(
+            "there is no permission {permission:?}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
+             behind a colon what it is for: 'bash:cargo test *'",
+            known.join(", ")
+        ));
+    }
+    Ok(AllowedAccess { permission: permission.to_owned(), pattern: pattern.to_owned() })
+}
+
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount: Option<f64> = text.trim_start_matches('$').parse().ok();
+    amount
+        .filter(|amount| amount.is_finite() && *amount > 0.0)
+        .ok_or_else(|| "give an amount of dollars above 0, such as 0.50".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_a_permission_and_a_pattern() {
+        let rule = |text: &str| allowed(text).map(|rule| (rule.permission, rule.pattern));
+        for (text, permission, pattern) in [
+            ("bash:cargo test *", "bash", "cargo test *"),
+            ("edit:src/**", "edit", "src/**"),
+            ("bash", "bash", "*"),
+            ("network:http://a:80", "network", "http://a:80"),
+            ("mcp:github:create_issue", "mcp:github:create_issue", "*"),
+            ("mcp:github:create_issue:x:y", "mcp:github:create_issue", "x:y"),
+        ] {
+            assert_eq!(rule(text), Ok((permission.to_owned(), pattern.to_owned())), "{text}");
+        }
+        for text in ["", "shell:ls", ":x", "cargo test *"] {
+            assert!(rule(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn dollars_are_above_nothing() {
+        assert_eq!(dollars("0.5"), Ok(0.5));
+        assert_eq!(dollars("$2"), Ok(2.0));
+        for text in ["0", "-1", "inf", "nan", "one"] {
+            assert!(dollars(text).is_err(), "{text}");
+        }
+    }
+}

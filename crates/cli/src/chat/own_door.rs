@@ -1,0 +1,68 @@
+//! The door to the agent of this very process: the same as `attache acp` serves, over a pipe in memory.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{Connection, Options, duplex, json_lines};
+use tokio::sync::Mutex;
+
+use crate::acp::OwnAgent;
+use crate::limits::CHAT_PIPE_BYTES;
+use crate::setup::{Setup, Sources};
+
+pub(super) struct OwnDoor<'a> {
+    sources: &'a Sources,
+    /// The file that the traffic is written to.
+    trace: Option<PathBuf>,
+    /// Why a lock: the door is opened from anywhere, and only once is the agent started. Whoever holds it waits
+    /// for the start.
+    opened: Mutex<Option<OpenedDoor>>,
+}
+
+struct OpenedDoor {
+    agent: OwnAgent,
+    connections: Vec<Connection>,
+}
+
+impl<'a> OwnDoor<'a> {
+    pub(super) fn new(sources: &'a Sources, trace: Option<&Path>) -> Self {
+        Self { sources, trace: trace.map(Path::to_owned), opened: Mutex::new(None) }
+    }
+
+    /// Ends the agent, with what still runs in it.
+    pub(super) async fn close(self) {
+        if let Some(OpenedDoor { agent, connections }) = self.opened.into_inner() {
+            agent.end(connections).await;
+        }
+    }
+}
+
+impl fmt::Debug for OwnDoor<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("OwnDoor").field("trace", &self.trace).finish_non_exhaustive()
+    }
+}
+
+impl AgentDoor for OwnDoor<'_> {
+    fn open(&self, introduction: Introduction) -> DoorFuture<'_> {
+        Box::pin(async move {
+            let mut opened = self.opened.lock().await;
+            let OpenedDoor { agent, connections } = match &mut *opened {
+                Some(opened) => opened,
+                None => {
+                    let setup = Setup::open(self.sources, self.trace.as_deref())
+                        .map_err(|error| ClientFailure::Own(format!("{error:#}")))?;
+                    let agent = OwnAgent::start(setup, self.sources).await;
+                    opened.insert(OpenedDoor { agent, connections: Vec::new() })
+                }
+            };
+            let (ours, theirs) = duplex(CHAT_PIPE_BYTES);
+            let (source, sink) = json_lines(theirs, MAX_LINE_BYTES);
+            connections.push(agent.connect(source, sink, Options::default()));
+            let (source, sink) = json_lines(ours, MAX_LINE_BYTES);
+            connect(source, sink, None, introduction).await
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! The token of this home, in a file that only its owner reads. Made when it is first needed.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use attache_http::BearerToken;
+
+/// A token, and whether its user has seen it.
+#[derive(Debug)]
+pub(super) enum HomeToken {
+    New(BearerToken),
+    Known(BearerToken),
+}
+
+/// Of two processes that make one at the same time, both have the same in the end.
+pub(super) fn open(path: &Path) -> Result<HomeToken> {
+    let shown = path.display();
+    match read(path) {
+        Ok(text) => parsed(&text, path).map(HomeToken::Known),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let token = BearerToken::generate().context("a token can't be made")?;
+            match write_new(path, &token) {
+                Ok(()) => Ok(HomeToken::New(token)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    let text = read(path).with_context(|| format!("can't read {shown}"))?;
+                    parsed(&text, path).map(HomeToken::Known)
+                }
+                Err(error) => Err(error).with_context(|| format!("can't write {shown}")),
+            }
+        }
+        Err(error) => Err(error).with_context(|| format!("can't read {shown}")),
+    }
+}
+
+/// A token that others can read is none any more.
+fn read(path: &Path) -> io::Result<String> {
+    let file = File::open(path)?;
+    if file.metadata()?.mode() & 0o077 != 0 {
+        let reason = "others may read it: delete it, and a new one is made";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, reason));
+    }
+    let mut text = String::new();
+    file.take(1024).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn parsed(text: &str, path: &Path) -> Result<BearerToken> {
+    match BearerToken::parse(text) {
+        Some(token) => Ok(token),
+        None => bail!("{} does not hold a token: delete it, and a new one is made", path.display()),
+    }
+}
+
+/// Under its name only when it is whole: another process may look at any moment.
+fn write_new(path: &Path, token: &BearerToken) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new("/"));
+    let unfinished = directory.join(format!(".token-{}", std::process::id()));
+    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
+    let kept = written.and_then(|mut file| {
+        writeln!(file, "{}", token.as_str())?;
+        file.sync_all()?;
+        // A link fails where there is one already; a rename would replace it.
+        std::fs::hard_link(&unfinished, path)
+    });
+    let removed = std::fs::remove_file(&unfinished);
+    kept.and(removed)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn token(opened: HomeToken) -> (bool, String) {
+        match opened {
+            HomeToken::New(token) => (true, token.as_str().to_owned()),
+            HomeToken::Known(token) => (false, token.as_str().to_owned()),
+        }
+    }
+
+    #[test]
+    fn it_is_made_once_for_its_owner_alone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("token");
+        let (is_new, first) = token(open(&path).unwrap());
+        assert!(is_new && first.len() == 64);
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+        assert_eq!(token(open(&path).unwrap()), (false, first));
+        assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_others_read_or_somebody_else_wrote_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("token");
+        open(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(format!("{:#}", open(&path).unwrap_err()).contains("others may read it"));
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "secret").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        assert!(format!("{:#}", open(&path).unwrap_err()).contains("does not hold a token"));
+    }
+
+    #[test]
+    fn many_at_once_agree_on_one() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("token");
+        let both: Vec<String> = std::thread::scope(|scope| {
+            let opened: Vec<_> = (0..2).map(|_| scope.spawn(|| open(&path))).collect();
+            opened.into_iter().filter_map(|thread| Some(token(thread.join().unwrap().ok()?).1)).collect()
+        });
+        let kept = std::fs::read_to_string(&path).unwrap();
+        assert!(!both.is_empty() && both.iter().all(|token| token == kept.trim()));
+    }
+}

@@ -1,0 +1,127 @@
+//! Every exit code, from a shell script's point of view.
+
+use super::*;
+
+const SCRIPT: &str = r#"
+model paid price_input=1 price_output=1
+on "say hi"
+  text "Hi there."
+on "break"
+  text "I was about to"
+  error permanent "the model is on fire"
+on "refuse"
+  text "I would rather not."
+  finish content-filter
+on "write"
+  call write {"path":"made.txt","content":"x\n"}
+  ---
+  text "Tried it."
+on "go on and on"
+  call glob {"pattern":"*.rs"}
+  ---
+  call glob {"pattern":"*.md"}
+  ---
+  text "Done."
+on "spend"
+  usage input=2000000 output=1
+  call glob {"pattern":"*.rs"}
+  ---
+  delay 60000ms
+  text "Never said."
+"#;
+
+#[tokio::test]
+async fn done_is_0_and_only_the_answer_is_written() {
+    let home = home(SCRIPT);
+    let ran = chat(&home, &["-p", "say hi"]).await;
+    assert_eq!((ran.code, ran.said.as_str(), ran.told.as_str()), (Some(0), "Hi there.\n", ""));
+    assert_eq!(home.orphans(), []);
+}
+
+#[tokio::test]
+async fn a_failure_is_1_with_one_clear_line_and_what_was_said() {
+    let home = home(SCRIPT);
+    let ran = chat(&home, &["-p", "break"]).await;
+    assert_eq!((ran.code, ran.said.as_str()), (Some(1), "I was about to\n"), "{ran:?}");
+    assert!(ran.told.starts_with("attache: ") && ran.told.contains("the model is on fire"), "{ran:?}");
+    assert_eq!(ran.told.lines().count(), 1, "{ran:?}");
+    let home = crate::home(SCRIPT);
+    for (arguments, told) in [
+        (&["-p", "say hi", "--attach", "nope.txt"][..], "--attach nope.txt"),
+        (&["-p", "say hi", "--schema", "nope.json"], "--schema nope.json"),
+        (&["-p", "say hi", "--resume", "ses_nope"], "there is no session \"ses_nope\""),
+        (&["-p", "say hi", "--continue"], "there is no session to continue"),
+        (&["-p", "say hi", "--cwd", "nowhere"], "nowhere"),
+    ] {
+        let ran = chat(&home, arguments).await;
+        assert_eq!((ran.code, ran.said.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
+        assert!(ran.told.starts_with("attache: ") && ran.told.contains(told), "{arguments:?}: {ran:?}");
+    }
+}
+
+#[tokio::test]
+async fn wrong_usage_is_2_and_asks_no_model() {
+    let home = home(SCRIPT);
+    for arguments in [
+        &["-p"][..],
+        &["say hi"],
+        &["-p", "say hi", "--output", "yaml"],
+        &["-p", "say hi", "--allow", "shell:ls"],
+        &["-p", "say hi", "--max-cost", "0"],
+        &["-p", "say hi", "--agent-command", "'unclosed"],
+        &["-p", "say hi", "--agent-command", "true", "--max-steps", "3"],
+    ] {
+        let ran = chat(&home, arguments).await;
+        assert_eq!((ran.code, ran.said.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
+        assert!(!ran.told.is_empty(), "{arguments:?}");
+    }
+    assert!(!home.database().exists(), "no session was made");
+}
+
+#[tokio::test]
+async fn what_the_model_refuses_or_nobody_permits_is_3() {
+    let home = home(SCRIPT);
+    let ran = chat(&home, &["-p", "refuse", "--output", "json"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert_eq!(ran.object()["stopReason"], "refusal");
+    let ran = chat(&home, &["-p", "write", "--output", "json"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let object = ran.object();
+    let denied = object["denied"].as_array().unwrap();
+    assert_eq!(denied.len(), 1, "{object}");
+    assert_eq!(denied[0]["tool"], "write");
+    assert!(denied[0]["title"].as_str().unwrap().contains("made.txt"), "{object}");
+    assert!(!denied[0]["why"].as_str().unwrap().is_empty(), "{object}");
+    assert_eq!((&object["stopReason"], &object["text"]), (&json!("end_turn"), &json!("Tried it.")));
+    assert!(ran.told.contains("nobody was there to permit"), "{ran:?}");
+    assert!(!home.workspace().join("made.txt").exists());
+}
+
+#[tokio::test]
+async fn what_was_permitted_beforehand_is_done() {
+    let home = home(SCRIPT);
+    for arguments in [["-p", "write", "--allow", "edit:made.txt"], ["-p", "write", "--approval", "edits"]] {
+        let ran = chat(&home, &arguments).await;
+        assert_eq!((ran.code, ran.said.as_str()), (Some(0), "Tried it.\n"), "{ran:?}");
+        std::fs::remove_file(home.workspace().join("made.txt")).expect("the file was made");
+    }
+    // A rule holds for its run, and for what it names.
+    assert_eq!(chat(&home, &["-p", "write", "--allow", "edit:other.txt"]).await.code, Some(3));
+    assert_eq!(chat(&home, &["-p", "write", "--continue"]).await.code, Some(3));
+}
+
+#[tokio::test]
+async fn a_limit_is_4() {
+    let home = home(SCRIPT);
+    let ran = chat(&home, &["-p", "go on and on", "--max-steps", "2", "--output", "json"]).await;
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    assert_eq!(ran.object()["stopReason"], "max_turn_requests");
+    assert_eq!(chat(&home, &["-p", "go on and on", "--max-steps", "3"]).await.code, Some(0));
+    let spend = ["-p", "spend", "--model", "script/paid", "--max-cost", "1.5", "--output", "json"];
+    let ran = chat(&home, &spend).await;
+    assert_eq!(ran.code, Some(4), "{ran:?}");
+    let object = ran.object();
+    assert!(object["costUsd"].as_f64().unwrap() >= 1.5 && object["stopReason"] == "cancelled", "{object}");
+    assert!(object["error"].as_str().unwrap().contains("$1.5"), "{object}");
+    assert!(!ran.said.contains("Never said"), "{ran:?}");
+}

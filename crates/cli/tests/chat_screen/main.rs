@@ -1,0 +1,9 @@
+//! The chat in a real terminal: the binary and the scripted model, driven by keys, read from the screen.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+
+mod agents;
+mod questions;
+mod sessions;
+mod stage;
+mod talk;
+mod terminal;

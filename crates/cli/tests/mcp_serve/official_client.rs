@@ -1,0 +1,46 @@
+//! The official TypeScript client, pinned in `peers/`, over stdio and over streamable HTTP.
+
+use std::path::PathBuf;
+
+use attache_testkit::binary::Home;
+use tokio::process::Command;
+
+use crate::stage::{HttpServer, home};
+
+const LEAST_STEPS: usize = 13;
+
+fn driver(home: &Home) -> Command {
+    let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
+    let mut command = home.program("node");
+    command
+        .arg(PathBuf::from(peers).join("mcp-sdk/drive.mjs"))
+        .env("TEST_BINARY", home.binary())
+        .env("TEST_WORKSPACE", home.workspace());
+    command
+}
+
+async fn drive(home: &Home, mut command: Command) {
+    let output = command.output().await.expect("node must be installed");
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{report}\n{errors}\n{}", home.log());
+    let done = report.lines().filter(|line| line.starts_with("ok ")).count();
+    assert!(done >= LEAST_STEPS, "{report}");
+}
+
+#[tokio::test]
+async fn it_asks_over_stdio() {
+    let home = home();
+    drive(&home, driver(&home)).await;
+    assert_eq!(home.orphans(), []);
+}
+
+#[tokio::test]
+async fn it_asks_over_streamable_http() {
+    let home = home();
+    let server = HttpServer::start(&home).await;
+    let mut command = driver(&home);
+    command.env("TEST_URL", server.url()).env("TEST_TOKEN", &server.token);
+    drive(&home, command).await;
+    server.stop(&home).await;
+}

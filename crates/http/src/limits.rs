@@ -1,0 +1,27 @@
+//! Every size and time this crate holds itself to, with its reason.
+
+use std::time::Duration;
+
+/// Connections at once. Each costs a task and its buffers; further ones wait until one ends.
+pub const CONNECTIONS: usize = 64;
+
+/// What is read of a request before its body: a token and some headers are a hundredth of that.
+pub(crate) const HEAD_BYTES: usize = 64 * 1024;
+
+/// How long a head may take, and how long a connection may be silent between two requests.
+pub const HEAD_TIME: Duration = Duration::from_secs(30);
+
+/// How long a body may take: the largest that is accepted, over a slow line.
+pub const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// Silence on a stream of events after which a comment says that it is still there; proxies cut after a minute.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Before connections are accepted again when that failed: descriptors are missing, and come back.
+pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How long answers under way may take once the listener ends.
+pub const ENDING: Duration = Duration::from_secs(2);
+
+/// Of a token, before it is written as text: nobody guesses 256 bits.
+pub(crate) const TOKEN_BYTES: usize = 32;

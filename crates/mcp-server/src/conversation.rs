@@ -1,0 +1,193 @@
+//! One conversation with a client: the hello, the list of tools, and calls, each in a task of its own. Knows no
+//! transport.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache_rpc::{
+    Connection, ErrorObject, Handler, IncomingRequest, MessageSink, MessageSource, Notification, Options,
+    Peer, RequestId, Responder,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::limits::REQUESTS;
+use crate::person::FormSupport;
+use crate::revision::Revision;
+use crate::services::McpServices;
+use crate::tool_list::{self, OfferedTool};
+use crate::{ask, session_read, sessions_search};
+
+/// How a conversation is carried, whatever the transport.
+pub fn options() -> Options {
+    Options { max_in_flight: REQUESTS, cancellation: "notifications/cancelled", ..Options::default() }
+}
+
+/// Serves one client until it hangs up; what it asked for and waits for is then cancelled.
+pub fn converse(
+    services: McpServices,
+    source: impl MessageSource,
+    sink: impl MessageSink,
+    options: Options,
+) -> Connection {
+    let (_, connection) = Peer::start(source, sink, options, |peer| {
+        Arc::new(ServedConversation { services, peer, client: Arc::default() })
+    });
+    connection
+}
+
+#[derive(Clone)]
+struct ServedConversation {
+    services: McpServices,
+    peer: Peer,
+    /// `None` before the hello. Why a lock: calls look in tasks of their own. Held for a look only.
+    client: Arc<Mutex<Option<ClientTraits>>>,
+}
+
+/// What the client said of itself.
+#[derive(Clone, Copy, Debug)]
+struct ClientTraits {
+    forms: FormSupport,
+}
+
+/// A call under way, as its tool sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct McpCall {
+    pub(crate) peer: Peer,
+    /// As the client named the request.
+    pub(crate) request: RequestId,
+    /// `None`: the client wants no news.
+    pub(crate) progress: Option<Value>,
+    pub(crate) forms: FormSupport,
+    /// Fires when nobody waits for the result any more.
+    pub(crate) cancelled: CancellationToken,
+}
+
+impl Handler for ServedConversation {
+    fn request(&self, request: IncomingRequest) {
+        let IncomingRequest { method, params, responder } = request;
+        let client = *self.client();
+        match (method.as_str(), client) {
+            ("initialize", None) => self.initialize(params.as_deref(), responder),
+            ("initialize", Some(_)) => {
+                responder.error(ErrorObject::invalid_request("this conversation has begun already"));
+            }
+            ("ping", _) => responder.ok(&json!({})),
+            (_, None) => responder.error(ErrorObject::invalid_request("`initialize` comes first")),
+            ("tools/list", Some(_)) => list(params.as_deref(), responder),
+            ("tools/call", Some(client)) => self.call(client, params.as_deref(), responder),
+            (method, Some(_)) => responder.error(ErrorObject::method_not_found(method)),
+        }
+    }
+
+    fn notification(&self, notification: Notification) {
+        tracing::debug!(method = notification.method, "a client said");
+    }
+
+    fn closed(&self) {
+        tracing::debug!("a client has left");
+    }
+}
+
+impl ServedConversation {
+    fn client(&self) -> MutexGuard<'_, Option<ClientTraits>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn initialize(&self, params: Option<&RawValue>, responder: Responder) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Hello {
+            protocol_version: String,
+            #[serde(default)]
+            capabilities: Value,
+        }
+        let hello: Hello = match read_params("initialize", params) {
+            Ok(hello) => hello,
+            Err(error) => return responder.error(error),
+        };
+        let revision = Revision::agreed(&hello.protocol_version);
+        let forms = FormSupport::of(&hello.capabilities, revision);
+        *self.client() = Some(ClientTraits { forms });
+        responder.ok(&json!({
+            "protocolVersion": revision.name(),
+            "capabilities": { "tools": { "listChanged": false } },
+            "serverInfo": { "name": "attache", "title": "attache", "version": self.services.version },
+            "instructions": tool_list::INSTRUCTIONS,
+        }));
+    }
+
+    fn call(&self, client: ClientTraits, params: Option<&RawValue>, responder: Responder) {
+        #[derive(Deserialize)]
+        struct CallParams<'a> {
+            name: String,
+            #[serde(borrow)]
+            arguments: Option<&'a RawValue>,
+            #[serde(rename = "_meta", default)]
+            meta: CallMeta,
+        }
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct CallMeta {
+            progress_token: Option<Value>,
+        }
+        let params: CallParams<'_> = match read_params("tools/call", params) {
+            Ok(params) => params,
+            Err(error) => return responder.error(error),
+        };
+        let Some(tool) = OfferedTool::find(&params.name) else {
+            let message = format!("unknown tool: {}; there are {}", params.name, OfferedTool::names());
+            return responder.error(ErrorObject::invalid_params(message));
+        };
+        let arguments = params.arguments.map(RawValue::to_owned);
+        let call = McpCall {
+            peer: self.peer.clone(),
+            request: responder.id().clone(),
+            progress: params.meta.progress_token.filter(|token| token.is_string() || token.is_number()),
+            forms: client.forms,
+            cancelled: responder.cancelled(),
+        };
+        let services = self.services.clone();
+        tokio::spawn(async move {
+            let outcome = match tool {
+                OfferedTool::Ask => ask::run(&services, &call, arguments.as_deref()).await,
+                OfferedTool::SessionsSearch => sessions_search::run(&services, arguments.as_deref()).await,
+                OfferedTool::SessionRead => session_read::run(&services, arguments.as_deref()).await,
+            };
+            match call.cancelled.is_cancelled() {
+                // Who has cancelled a request waits for no answer, and some take one for a mistake.
+                true => responder.leave_unanswered(),
+                false => responder.ok(&outcome.to_json()),
+            }
+        });
+    }
+}
+
+/// All of them at once: there are no further pages.
+fn list(params: Option<&RawValue>, responder: Responder) {
+    #[derive(Default, Deserialize)]
+    struct Page {
+        cursor: Option<String>,
+    }
+    let page = match params {
+        Some(_) => read_params("tools/list", params),
+        None => Ok(Page::default()),
+    };
+    match page {
+        Ok(Page { cursor: None }) => responder.ok(&tool_list::listed()),
+        Ok(Page { cursor: Some(_) }) => {
+            responder.error(ErrorObject::invalid_params("tools/list: this cursor is not one of ours"));
+        }
+        Err(error) => responder.error(error),
+    }
+}
+
+fn read_params<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, ErrorObject> {
+    let text = params.map_or("{}", RawValue::get);
+    // A derived struct would also take its fields from an array, by position.
+    if !text.starts_with('{') {
+        return Err(ErrorObject::invalid_params(format!("{method}: the parameters must be an object")));
+    }
+    serde_json::from_str(text).map_err(|error| ErrorObject::invalid_params(format!("{method}: {error}")))
+}

@@ -1,0 +1,238 @@
+//! Streamable HTTP: each message of a client is a POST, and what a request brings about comes back as its
+//! answer, at once as JSON or, where it takes longer, as a stream of events. Who may come in is checked before.
+//!
+//! Nothing is said unasked, so there is no stream to GET.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use axum::routing::post;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use serde_json::json;
+
+use attache_http::limits::BODY_TIME;
+use attache_http::{BodyError, event_body, read_body, refusal};
+use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, read_message};
+
+use crate::limits::{ANSWER_AT_ONCE, HELLO, MESSAGE_BYTES};
+use crate::revision::{REVISIONS, Revision};
+use crate::services::McpServices;
+use conversations::{BeginFailure, Conversations, HttpConversation};
+use replies::{OpenReply, ReplyPiece};
+
+mod conversations;
+mod replies;
+
+/// Where clients post to.
+pub const MCP_PATH: &str = "/mcp";
+
+const CONVERSATION: HeaderName = HeaderName::from_static("mcp-session-id");
+const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+/// The one route.
+pub fn mcp_router(services: McpServices) -> Router {
+    let conversations = Conversations::new(services);
+    Router::new().route(MCP_PATH, post(receive).delete(end)).with_state(conversations)
+}
+
+async fn receive(State(conversations): State<Conversations>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    if let Err(refused) = check_head(&head.headers) {
+        return *refused;
+    }
+    let body = match read_body(body, MESSAGE_BYTES, BODY_TIME).await {
+        Ok(body) => body,
+        Err(error) => return refusal(body_status(error), &error.to_string()),
+    };
+    let message = match read_message(&body) {
+        Ok(message) => message,
+        Err(refused) => return unreadable(refused),
+    };
+    let begins = matches!(&message, EnvelopeMessage::Request { method, .. } if method == "initialize");
+    match (named(&head.headers), begins) {
+        (Some(name), _) => match conversations.find(name) {
+            Some(conversation) => take(&conversation, message, body, ANSWER_AT_ONCE).await,
+            None => refusal(StatusCode::NOT_FOUND, "this conversation is over; begin a new one"),
+        },
+        (None, true) => begin(&conversations, message, body).await,
+        (None, false) => refusal(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing"),
+    }
+}
+
+async fn end(State(conversations): State<Conversations>, request: Request) -> Response {
+    match named(request.headers()) {
+        None => refusal(StatusCode::BAD_REQUEST, "the header `Mcp-Session-Id` is missing"),
+        Some(name) if conversations.end(name) => status(StatusCode::NO_CONTENT),
+        Some(_) => refusal(StatusCode::NOT_FOUND, "this conversation is over already"),
+    }
+}
+
+/// A first message. A hello that is refused leaves nothing behind.
+async fn begin(conversations: &Conversations, message: EnvelopeMessage, body: Bytes) -> Response {
+    let conversation = match conversations.begin() {
+        Ok(conversation) => conversation,
+        Err(BeginFailure::TooMany) => {
+            return refusal(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "there are too many conversations; end one first",
+            );
+        }
+        Err(BeginFailure::NoName(error)) => {
+            tracing::error!(%error, "no name for a conversation");
+            return refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
+        }
+    };
+    let mut response = take(&conversation, message, body, HELLO).await;
+    match (conversation.is_greeted(), HeaderValue::from_str(conversation.name())) {
+        (true, Ok(name)) => {
+            response.headers_mut().insert(CONVERSATION, name);
+        }
+        (_, _) => drop(conversations.end(conversation.name())),
+    }
+    response
+}
+
+/// Passes a message on, and waits for what it brings about: for so long, before that becomes a stream.
+async fn take(
+    conversation: &HttpConversation,
+    message: EnvelopeMessage,
+    body: Bytes,
+    patience: Duration,
+) -> Response {
+    let EnvelopeMessage::Request { id, params, .. } = message else {
+        return match conversation.tell(message, body).await {
+            true => status(StatusCode::ACCEPTED),
+            false => refusal(StatusCode::NOT_FOUND, "this conversation is over; begin a new one"),
+        };
+    };
+    let Some(mut reply) = conversation.ask(id, params.as_deref(), body).await else {
+        let error = ErrorObject::invalid_request("a request with this id is under way; use another id");
+        return rpc_error(&error);
+    };
+    match tokio::time::timeout(patience, reply.next()).await {
+        Ok(Some(ReplyPiece::Answer(answer))) => with_type(Body::from(answer), "application/json"),
+        Ok(Some(ReplyPiece::News(news))) => events(Some(news), reply),
+        Ok(None) | Err(_) => events(None, reply),
+    }
+}
+
+fn events(first: Option<Bytes>, reply: OpenReply) -> Response {
+    let rest = futures_util::stream::unfold(reply, |mut reply| async move {
+        match reply.next().await? {
+            ReplyPiece::Answer(message) | ReplyPiece::News(message) => Some((message, reply)),
+        }
+    });
+    let body = event_body(futures_util::stream::iter(first).chain(rest));
+    let mut response = with_type(body, "text/event-stream");
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn with_type(body: Body, kind: &'static str) -> Response {
+    let mut response = Response::new(body);
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}
+
+fn status(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn named(headers: &HeaderMap) -> Option<&str> {
+    headers.get(CONVERSATION)?.to_str().ok()
+}
+
+fn check_head(headers: &HeaderMap) -> Result<(), Box<Response>> {
+    let refuse = |status, reason: &str| Err(Box::new(refusal(status, reason)));
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    if !kind.eq_ignore_ascii_case("application/json") {
+        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "messages are sent as application/json");
+    }
+    if !["application/json", "text/event-stream"].iter().all(|kind| is_accepted(headers, kind)) {
+        let reason = "answers are application/json or text/event-stream: accept both";
+        return refuse(StatusCode::NOT_ACCEPTABLE, reason);
+    }
+    match headers.get(REVISION).map(|revision| revision.to_str().unwrap_or_default()) {
+        Some(revision) if Revision::known(revision).is_none() => {
+            let reason = format!("this revision is not known; there are {}", REVISIONS.join(", "));
+            refuse(StatusCode::BAD_REQUEST, &reason)
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// By its name, or by a wildcard for it.
+fn is_accepted(headers: &HeaderMap, kind: &str) -> bool {
+    let family = kind.split('/').next().unwrap_or_default();
+    headers.get_all(ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok()).any(|accepted| {
+        accepted.split(',').any(|one| {
+            let one = one.split(';').next().unwrap_or_default().trim();
+            one.eq_ignore_ascii_case(kind) || one == "*/*" || one.strip_suffix("/*") == Some(family)
+        })
+    })
+}
+
+fn body_status(error: BodyError) -> StatusCode {
+    match error {
+        BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+        BodyError::Broken => StatusCode::BAD_REQUEST,
+    }
+}
+
+fn unreadable(refused: EnvelopeRefusal) -> Response {
+    match refused {
+        EnvelopeRefusal::Answer(_, error) => rpc_error(&error),
+        EnvelopeRefusal::Blank => rpc_error(&ErrorObject::parse_error("the body is empty")),
+        EnvelopeRefusal::Ignore(why) => rpc_error(&ErrorObject::invalid_request(why)),
+    }
+}
+
+/// Of a message that is nobody's.
+fn rpc_error(error: &ErrorObject) -> Response {
+    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    let mut response = with_type(Body::from(body.to_string()), "application/json");
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(pairs: &[(&str, &str)]) -> Option<StatusCode> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+        }
+        check_head(&headers).err().map(|refused| refused.status())
+    }
+
+    #[test]
+    fn a_head_says_what_comes_and_what_may_come_back() {
+        let json = ("content-type", "application/json; charset=utf-8");
+        let both = ("accept", "application/json, text/event-stream;q=0.5");
+        assert_eq!(head(&[json, both]), None);
+        assert_eq!(head(&[json, ("accept", "application/json"), ("accept", "text/*")]), None);
+        assert_eq!(head(&[json, ("accept", "*/*"), ("mcp-protocol-version", "2025-06-18")]), None);
+        for (pairs, expected) in [
+            (vec![both], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            (vec![("content-type", "text/plain"), both], StatusCode::UNSUPPORTED_MEDIA_TYPE),
+            (vec![json], StatusCode::NOT_ACCEPTABLE),
+            (vec![json, ("accept", "application/json")], StatusCode::NOT_ACCEPTABLE),
+            (vec![json, ("accept", "text/event-stream")], StatusCode::NOT_ACCEPTABLE),
+            (vec![json, both, ("mcp-protocol-version", "1999-01-01")], StatusCode::BAD_REQUEST),
+        ] {
+            assert_eq!(head(&pairs), Some(expected), "{pairs:?}");
+        }
+    }
+}

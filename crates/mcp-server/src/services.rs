@@ -1,0 +1,79 @@
+//! What all conversations share, as the host composes it.
+
+use std::collections::HashSet;
+use std::fmt::Debug;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use attache_core::hub::Hub;
+use attache_core::ids::SessionId;
+use attache_core::ports::{BoxFuture, SessionSearch, Store};
+
+/// What the host does beside the hub: this crate touches no files.
+pub trait McpHost: Send + Sync + Debug {
+    /// Where a session works for which no directory was named.
+    fn usual_workspace(&self) -> PathBuf;
+    /// Whether this is a directory that exists; the error names it and says what is wrong.
+    fn check_directory(&self, directory: PathBuf) -> BoxFuture<'static, Result<(), String>>;
+    /// Whether a session can work in its directory as it was, and whether `named`, if anything, is that
+    /// directory.
+    fn check_session(
+        &self,
+        session: SessionId,
+        root: PathBuf,
+        named: Option<PathBuf>,
+    ) -> BoxFuture<'static, Result<(), String>>;
+}
+
+/// What all conversations of a process share. A copy is the same.
+#[derive(Clone, Debug)]
+pub struct McpServices {
+    pub(crate) hub: Hub,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) search: Arc<dyn SessionSearch>,
+    pub(crate) host: Arc<dyn McpHost>,
+    pub(crate) version: &'static str,
+    asked: AskedSessions,
+}
+
+impl McpServices {
+    /// `store` and `search` are those of the hub.
+    pub fn new(
+        hub: Hub,
+        store: Arc<dyn Store>,
+        search: Arc<dyn SessionSearch>,
+        host: Arc<dyn McpHost>,
+        version: &'static str,
+    ) -> Self {
+        Self { hub, store, search, host, version, asked: AskedSessions::default() }
+    }
+
+    /// `None`: somebody else asks this session already.
+    pub(crate) fn begin_to_ask(&self, session: &SessionId) -> Option<AskedSession> {
+        let is_new = self.asked.lock().insert(session.clone());
+        is_new.then(|| AskedSession { all: self.asked.clone(), session: session.clone() })
+    }
+}
+
+/// The sessions that are asked now. Why a lock: asks begin and end in tasks of their own.
+#[derive(Clone, Debug, Default)]
+struct AskedSessions(Arc<Mutex<HashSet<SessionId>>>);
+
+impl AskedSessions {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<SessionId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Dropping it lets others ask.
+#[derive(Debug)]
+pub(crate) struct AskedSession {
+    all: AskedSessions,
+    session: SessionId,
+}
+
+impl Drop for AskedSession {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.session);
+    }
+}
