@@ -30,7 +30,7 @@ mod servers;
 pub use cursor::cursor;
 pub use fields::Invalid;
 pub use prompt::MESSAGE_ID_KEY;
-pub use said::{Picked, choice, consent, filled, form};
+pub use said::{Picked, choice, consent, filled, form, permitted};
 
 /// Everything a client may ask of us.
 #[derive(Debug, PartialEq)]

@@ -26,8 +26,9 @@ pub use answers::{
 };
 pub use commands::write_commands;
 pub use questions::{
-    CONSENT_DECLINED, CONSENT_FIELD, CONSENT_GIVEN, MORE_CHOICES, NO_CHOICE, choice_id, choice_request,
-    consent_form, field_name, fits_options, foreign_form, form_request, has_more_choices,
+    CONSENT_DECLINED, CONSENT_FIELD, CONSENT_GIVEN, MORE_CHOICES, NO_CHOICE, address_request, choice_id,
+    choice_request, consent_form, field_name, fits_options, foreign_form, form_request, has_more_choices,
+    permit_request,
 };
 pub use rewinds::{rewind_result, unrewind_result};
 pub use selection::{

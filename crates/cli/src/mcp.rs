@@ -8,6 +8,7 @@ mod login;
 pub(crate) mod of_project;
 mod serve;
 mod token;
+pub(crate) mod told;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::Projects;
 use attache_core::ports::mcp::{
-    ServerNotices, ServerState, ServerStatus, SessionServers, ToolServers, WantedServers,
+    ServerNotices, ServerState, ServerStatus, SessionServers, TRIED_AGAIN, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::Workspace;
 
@@ -62,14 +63,21 @@ async fn list(sources: &Sources) -> Result<ExitCode> {
 }
 
 fn line(text: &mut String, status: &ServerStatus) {
-    let ServerStatus { name, about, state, tools } = status;
+    let ServerStatus { name, about, state, tools, prompts } = status;
+    let counted = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
     let reason = match state {
-        ServerState::Ready => match tools.len() {
-            1 => ": 1 tool".to_owned(),
-            count => format!(": {count} tools"),
-        },
+        ServerState::Ready if prompts.is_empty() => format!(": {}", counted(tools.len(), "tool")),
+        ServerState::Ready => {
+            format!(": {}, {}", counted(tools.len(), "tool"), counted(prompts.len(), "prompt"))
+        }
         ServerState::Connecting => String::new(),
-        ServerState::Failed(why) => format!(": {why}"),
+        // Nobody tries again once this command has ended.
+        ServerState::Failed(why) => {
+            format!(": {}", why.rsplit_once(TRIED_AGAIN).map_or(&**why, |(why, _)| why))
+        }
         ServerState::WaitingForConsent(how) => format!(": {how}"),
     };
     let (name, reason) = (legible_line(name), legible_line(&reason));
@@ -99,6 +107,11 @@ async fn test(sources: &Sources, name: &str) -> Result<ExitCode> {
     for tool in servers.tools().iter() {
         let spec = tool.spec();
         text.push_str(&format!("  {}: {}\n", spec.id, legible_line(&spec.description)));
+    }
+    for prompt in servers.prompts().iter() {
+        let hint = prompt.hint().map(|hint| format!(" {hint}")).unwrap_or_default();
+        let line = format!("/{}{hint}: {}", prompt.command, prompt.description);
+        text.push_str(&format!("  {}\n", legible_line(&line)));
     }
     servers.close().await;
     answer::write(&text)?;
@@ -154,5 +167,5 @@ async fn open(sources: &Sources, only: Option<&str>) -> Result<Arc<dyn SessionSe
         of_project: settings.servers,
         waiting: settings.waiting_servers,
     };
-    Ok(servers.open(Arc::new(workspace), wanted, ServerNotices::new(|_, _| {})))
+    Ok(servers.open(Arc::new(workspace), wanted, ServerNotices::new(|_| {})))
 }

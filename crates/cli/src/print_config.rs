@@ -6,7 +6,9 @@ use std::path::Path;
 
 use attache_core::hooks::{HookCommand, HookHold};
 use attache_core::legible::{is_invisible, legible_line};
-use attache_core::ports::mcp::{OAuthSettings, PrivateAddresses, ServerNetwork, ServerTransport};
+use attache_core::ports::mcp::{
+    OAuthSettings, PrivateAddresses, ServerNetwork, ServerSampling, ServerTransport,
+};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
@@ -162,6 +164,9 @@ impl ConfigPage {
         }
         self.oauth(&entry.oauth, origin);
         self.entry("network", entry.network == ServerNetwork::Granted, origin);
+        if entry.sampling == ServerSampling::Asked {
+            self.entry("sampling", true, origin);
+        }
         self.entry("enabled", *enabled, origin);
     }
 

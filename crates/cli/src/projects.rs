@@ -11,8 +11,7 @@ use attache_core::ports::BoxFuture;
 use attache_core::ports::projects::{
     ConsentAnswer, ConsentRequest, ProjectNotice, ProjectSettings, Projects,
 };
-use attache_core::trust::{Trust, TrustChange, TrustChangeKind, TrustContent};
-use toml_edit::{Document, Item};
+use attache_core::trust::{Consents, Trust, TrustContent};
 
 use crate::agents::AgentSources;
 use crate::config::{Config, ConfiguredRule, ProjectConfig};
@@ -20,7 +19,13 @@ use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
 use crate::limits::MAX_CONSENT_BYTES;
 use crate::mcp::of_project::{servers_of_files, waiting_servers};
+use crate::mcp::told;
 use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
+
+mod shown;
+
+pub(crate) use shown::shown;
+use shown::told_then;
 
 /// Says what a project's configuration changes in its sessions, and which agents they have.
 #[derive(Clone, Debug)]
@@ -71,7 +76,10 @@ impl Projects for HostProjects {
         let trust_file = self.trust_file.clone();
         let keeping = tokio::task::spawn_blocking(move || {
             change_consents(&trust_file, |consents| match consent {
-                ConsentAnswer::Given => consents.give(&request.project, request.content),
+                ConsentAnswer::Given => {
+                    let told = told_then(&request);
+                    consents.give(&request.project, request.content, told);
+                }
                 ConsentAnswer::Declined => consents.decline(&request.project, request.content),
             })
         });
@@ -131,13 +139,11 @@ impl HostProjects {
         if content.is_empty() {
             return None;
         }
-        let trust = match read_consents(&self.trust_file) {
-            Ok(consents) => consents.judge(&found.project, &content),
-            Err(problem) => {
-                notices.push(notice("It can't be told which projects you trust", problem));
-                Trust::NeverGiven
-            }
-        };
+        let consents = read_consents(&self.trust_file).unwrap_or_else(|problem| {
+            notices.push(notice("It can't be told which projects you trust", problem));
+            Consents::default()
+        });
+        let trust = consents.judge(&found.project, &content);
         let how =
             format!("To see it and to trust it: /trust, or attache trust {}", shell_word(&found.project));
         match trust {
@@ -154,7 +160,10 @@ impl HostProjects {
             }
             Trust::Outdated(changes) => {
                 let files: Vec<_> = changes.iter().map(|change| change.path.display().to_string()).collect();
-                let what = format!("Changed since you trusted it: {}. {how}", files.join(", "));
+                let before = consents.servers(&found.project);
+                let servers = before.map(|before| told::changes(before, &told::servers_of(found)));
+                let servers: String = servers.into_iter().flatten().map(|line| format!("\n{line}")).collect();
+                let what = format!("Changed since you trusted it: {}. {how}{servers}", files.join(", "));
                 let title = "The project's configuration is not used until you trust it again";
                 notices.push(notice(title, what));
                 None
@@ -230,62 +239,18 @@ fn configured(config: &Config, found: &ProjectFiles) -> Result<ProjectConfig, St
     Ok(configured)
 }
 
-/// Each file whole, because all of it takes effect; of what was trusted before only what is other now.
-pub(crate) fn shown(found: &ProjectFiles, changes: Option<&[TrustChange]>) -> String {
-    let mut text = match changes {
-        None => format!("{} wants to change more than what the model reads:\n", found.project.display()),
-        Some(_) => format!("Changed in {} since you trusted it:\n", found.project.display()),
-    };
-    for (path, bytes) in &found.files {
-        let what = match changes.map(|changes| changes.iter().find(|change| change.path == *path)) {
-            Some(None) => continue,
-            Some(Some(TrustChange { kind: TrustChangeKind::Added, .. })) => " (new)",
-            Some(Some(TrustChange { kind: TrustChangeKind::Changed, .. })) => " (changed)",
-            Some(Some(TrustChange { kind: TrustChangeKind::Removed, .. })) | None => "",
-        };
-        text.push_str(&format!("\n--- {}{what}\n", path.display()));
-        text.push_str(String::from_utf8_lossy(bytes).trim_end());
-        text.push('\n');
-    }
-    let runs = hooks_of(found);
-    if !runs.is_empty() {
-        text.push('\n');
-        runs.iter().for_each(|hook| text.push_str(&format!("runs by itself at {hook}\n")));
-    }
-    let removed = changes.into_iter().flatten().filter(|change| change.kind == TrustChangeKind::Removed);
-    removed.for_each(|change| text.push_str(&format!("\n--- {} (gone)\n", change.path.display())));
-    text.push('\n');
-    text
-}
-
-/// What its configuration runs without being asked, as it is written there: its event and its command.
-fn hooks_of(found: &ProjectFiles) -> Vec<String> {
-    let bytes = found.text_of(Path::new(PROJECT_CONFIG)).unwrap_or_default();
-    let Ok(document) = Document::parse(String::from_utf8_lossy(bytes).into_owned()) else {
-        return Vec::new();
-    };
-    let Some(hooks) = document.get("hooks").and_then(Item::as_array_of_tables) else { return Vec::new() };
-    let shown = |item: Option<&Item>| match item {
-        None => "?".to_owned(),
-        Some(item) => match item.as_str() {
-            Some(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
-            None => item.to_string().trim().to_owned(),
-        },
-    };
-    hooks.iter().map(|hook| format!("{}: {}", shown(hook.get("event")), shown(hook.get("command")))).collect()
-}
-
 /// What consent is missing for.
 fn missing_consent(trust_file: &Path, root: &Path, asked: AskedBefore) -> Option<ConsentRequest> {
     let found = ProjectFiles::find(root).ok()?;
     let content = found.content();
-    let changes = match read_consents(trust_file).ok()?.judge(&found.project, &content) {
+    let consents = read_consents(trust_file).ok()?;
+    let changes = match consents.judge(&found.project, &content) {
         Trust::NotNeeded | Trust::Given => return None,
         Trust::Declined if asked == AskedBefore::IsEnough => return None,
         Trust::NeverGiven | Trust::Declined => None,
         Trust::Outdated(changes) => Some(changes),
     };
-    let text = visible_block(&shown(&found, changes.as_deref()));
+    let text = visible_block(&shown(&found, changes.as_deref(), consents.servers(&found.project)));
     // Nobody agrees to what was not shown.
     if text.len() > MAX_CONSENT_BYTES {
         return None;

@@ -10,6 +10,7 @@ use crate::answer;
 use crate::args::TrustArgs;
 use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
+use crate::mcp::told;
 use crate::project_files::ProjectFiles;
 use crate::projects::{shell_word, shown};
 
@@ -43,11 +44,12 @@ fn give(dirs: &Dirs, consents: &Consents, found: &ProjectFiles, args: &TrustArgs
         Trust::NeverGiven | Trust::Declined => None,
         Trust::Outdated(changes) => Some(changes),
     };
-    answer::write(&shown(found, changes.as_deref()))?;
+    answer::write(&shown(found, changes.as_deref(), consents.servers(&found.project)))?;
     if !args.yes && !answer::is_agreed(&format!("Trust {}?", shell_word(&found.project)))? {
         bail!("nothing was trusted; to trust it: attache trust {} --yes", shell_word(&found.project));
     }
-    change_consents(&dirs.trust_file, |consents| consents.give(&found.project, content))?;
+    let servers = told::servers_of(found);
+    change_consents(&dirs.trust_file, |consents| consents.give(&found.project, content, servers))?;
     Ok(answer::write(&format!("You trust {project} now. Sessions that begin from now on follow it.\n"))?)
 }
 

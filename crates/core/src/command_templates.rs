@@ -124,13 +124,32 @@ fn place_holder(text: &str) -> Option<TemplatePlace> {
 fn words(arguments: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = arguments.trim_start();
-    while let Some(first) = rest.chars().next() {
-        let (word, behind) = match first {
-            '"' | '\'' => rest[1..].split_once(first).unwrap_or((&rest[1..], "")),
-            _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
-        };
+    while let Some((word, behind)) = next_word(rest) {
         words.push(word.to_owned());
-        rest = behind.trim_start();
+        rest = behind;
+    }
+    words
+}
+
+/// The first word, without its quotes, and what is behind it.
+fn next_word(rest: &str) -> Option<(&str, &str)> {
+    let (word, behind) = match rest.chars().next()? {
+        quote @ ('"' | '\'') => rest[1..].split_once(quote).unwrap_or((&rest[1..], "")),
+        _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+    };
+    Some((word, behind.trim_start()))
+}
+
+/// The same words for so many places: the last one takes all that is left, as it was typed.
+pub(crate) fn words_for(places: usize, arguments: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = arguments.trim();
+    while words.len() < places
+        && let Some((word, behind)) = next_word(rest)
+    {
+        let is_last = words.len() + 1 == places && !behind.is_empty();
+        words.push(if is_last { rest } else { word }.to_owned());
+        rest = behind;
     }
     words
 }
@@ -160,6 +179,22 @@ mod tests {
     }
 
     #[test]
+    fn the_last_place_takes_what_is_left() {
+        for (places, typed, words) in [
+            (1, "a b  c", &["a b  c"][..]),
+            (1, "'a b'", &["a b"]),
+            (2, "'x y' b c", &["x y", "b c"]),
+            (2, "a \"b c\" ", &["a", "b c"]),
+            (3, "a b", &["a", "b"]),
+            (2, "\"\" b", &["", "b"]),
+            (2, "", &[]),
+            (0, "a", &[]),
+        ] {
+            assert_eq!(words_for(places, typed), words, "{typed}");
+        }
+    }
+
+    #[test]
     fn front_matter_says_how_it_is_listed_and_who_answers() {
         let said = template(
             "---\ndescription: Looks\nargument-hint: [file]\nmodel: a/b\nagent: plan\n---\nLook at $1",
@@ -182,6 +217,11 @@ mod tests {
             if let Ok(template) = CommandTemplate::parse("name", &body) {
                 template.expand(&arguments);
             }
+        }
+
+        #[test]
+        fn no_more_words_than_places(places in 0_usize..5, typed in "[\"' éx\n]{0,20}") {
+            prop_assert!(words_for(places, &typed).len() <= places);
         }
     }
 }

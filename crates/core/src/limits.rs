@@ -93,6 +93,9 @@ pub const SEARCHED_TOOLS_FOUND: usize = 10;
 /// person does not wonder yet.
 pub const SERVERS_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a small model may take for an answer beside the conversation: a page of text by a slow one.
+pub(crate) const SIDE_ANSWER_TIME: Duration = Duration::from_secs(60);
+
 /// How long the end of a session waits for its servers: they are asked first and killed then, and a host has
 /// three seconds in all.
 pub const SERVERS_CLOSE: Duration = Duration::from_millis(500);

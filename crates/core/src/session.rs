@@ -66,6 +66,7 @@ pub(crate) mod queue;
 mod recover;
 mod rewind;
 mod run;
+mod server_prompts;
 pub(crate) mod servers;
 mod setup;
 mod surroundings;
@@ -98,6 +99,8 @@ pub(crate) struct Session {
     child_questions: ChildQuestions,
     toolbox: Toolbox,
     servers: OwnServers,
+    /// Without the prompts of servers.
+    commands_of_files: SlashCommands,
     slash_commands: SlashCommands,
     /// Who is attached is told by this when they become others.
     commands_feed: watch::Sender<KnownCommands>,
@@ -169,6 +172,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         child_questions: ChildQuestions::default(),
         toolbox: Toolbox::new(&ports.tools),
         servers: OwnServers::default(),
+        commands_of_files: SlashCommands::built_in(),
         slash_commands: SlashCommands::built_in(),
         commands_feed: watch::Sender::new(KnownCommands::Looking),
         skills: Arc::default(),
@@ -311,6 +315,7 @@ impl Session {
             SessionCommand::Notice { severity, title, description } => {
                 self.notice(severity, title, description).await
             }
+            SessionCommand::PromptsChanged => self.list_server_prompts(),
             SessionCommand::TaskTerms(reply) => {
                 let terms = self.task_terms();
                 answer(reply, terms);

@@ -19,6 +19,7 @@ use crate::hub::HubError;
 use crate::limits::COMMANDS_WAIT;
 use crate::nearest::slip_of;
 use crate::part::Part;
+use crate::ports::mcp::ServerPrompt;
 use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
 use crate::session::{Session, commands, consent, inspection, servers, turning_back};
@@ -61,6 +62,8 @@ pub(crate) enum CommandAction {
     Template(Arc<CommandTemplate>),
     /// It stands for a skill, and what is to be done with it.
     Skill(Arc<Skill>),
+    /// It stands for a prompt that a server writes out.
+    OfServer(Arc<ServerPrompt>),
 }
 
 impl SlashCommand {
@@ -91,6 +94,13 @@ impl SlashCommand {
             input_hint: Some("task".into()),
             action: CommandAction::Skill(skill.clone()),
         }
+    }
+
+    fn of_server(prompt: &ServerPrompt) -> Self {
+        let ServerPrompt { command, description, .. } = prompt.clone();
+        let input_hint = prompt.hint().map(Arc::from);
+        let action = CommandAction::OfServer(Arc::new(prompt.clone()));
+        Self { name: command, description, input_hint, action }
     }
 }
 
@@ -193,9 +203,18 @@ impl SlashCommands {
 
     /// These, and behind them what files add: templates, then skills. A name means the first that has it.
     pub(crate) fn with(&self, found: &FoundKnowledge) -> Self {
-        let mut commands = self.0.to_vec();
         let templates = found.templates.iter().cloned().map(SlashCommand::of_template);
-        for command in templates.chain(found.skills.list.iter().map(SlashCommand::of_skill)) {
+        self.and(templates.chain(found.skills.list.iter().map(SlashCommand::of_skill)))
+    }
+
+    /// These, and behind them the prompts of servers.
+    pub(crate) fn with_prompts(&self, prompts: &[ServerPrompt]) -> Self {
+        if prompts.is_empty() { self.clone() } else { self.and(prompts.iter().map(SlashCommand::of_server)) }
+    }
+
+    fn and(&self, more: impl Iterator<Item = SlashCommand>) -> Self {
+        let mut commands = self.0.to_vec();
+        for command in more {
             if !commands.iter().any(|known| known.name == command.name) {
                 commands.push(command);
             }
@@ -230,7 +249,8 @@ impl SlashCommands {
                 let part = typed.part(None, &TurnChoice::default());
                 in_first_place(parts, part)
             }
-            Some(CommandAction::Template(_) | CommandAction::Skill(_)) | None => parts,
+            Some(CommandAction::Template(_) | CommandAction::Skill(_) | CommandAction::OfServer(_))
+            | None => parts,
         }
     }
 }
@@ -325,6 +345,14 @@ pub fn expansion(part: &Part) -> Option<&str> {
 /// A command that stands for a prompt as its user typed it.
 pub(crate) fn typed_text(part: &Part) -> Option<&str> {
     expansion(part).and_then(|_| field(part, "text"))
+}
+
+/// A command as it was typed: what it stands for may be something else the next time it is written out.
+pub(crate) fn as_typed(part: Part) -> Part {
+    match typed_text(&part) {
+        Some(text) => Part::Text { text: text.to_owned(), state: None, provider_metadata: None },
+        None => part,
+    }
 }
 
 /// Who answers a message, where a command in it says so.

@@ -12,7 +12,7 @@ use crate::agents::Agent;
 use crate::hub::People;
 use crate::ids::SessionId;
 use crate::ports::model::ModelInfo;
-use crate::ports::tool::{Tool, ToolKind, ToolSource, ToolSources, ToolSpec};
+use crate::ports::tool::{Tool, ToolIdentity, ToolKind, ToolSource, ToolSources, ToolSpec};
 use crate::tool_names::BUILTIN_TOOLS;
 use crate::tool_search::{SearchableTools, TOOL_SEARCH, ToolSearch};
 
@@ -153,7 +153,7 @@ impl Toolbox {
     }
 
     /// What the tool of this name in rules is now; `None` for one that stays what it is, and for none.
-    pub(crate) fn identity(&self, permission: &str) -> Option<u64> {
+    pub(crate) fn identity(&self, permission: &str) -> Option<ToolIdentity> {
         self.tools.iter().find(|tool| tool.permission() == permission)?.identity()
     }
 

@@ -63,6 +63,8 @@ pub struct Consents {
     given: BTreeMap<PathBuf, TrustContent>,
     /// What was declined last.
     declined: BTreeMap<PathBuf, TrustContent>,
+    /// What servers of a project were when it was trusted, by their names: to say what has changed since.
+    servers: BTreeMap<PathBuf, BTreeMap<String, String>>,
 }
 
 impl Consents {
@@ -83,9 +85,18 @@ impl Consents {
         self.judge(project, content) == Trust::Given
     }
 
-    pub fn give(&mut self, project: &Path, content: TrustContent) {
+    pub fn give(&mut self, project: &Path, content: TrustContent, servers: BTreeMap<String, String>) {
         self.declined.remove(project);
         self.given.insert(project.to_owned(), content);
+        self.servers.remove(project);
+        if !servers.is_empty() {
+            self.servers.insert(project.to_owned(), servers);
+        }
+    }
+
+    /// In words; `None` where nobody wrote them down.
+    pub fn servers(&self, project: &Path) -> Option<&BTreeMap<String, String>> {
+        self.servers.get(project)
     }
 
     /// What was given before stays: it was for something else.
@@ -95,6 +106,7 @@ impl Consents {
 
     /// Whether there was anything to take back.
     pub fn revoke(&mut self, project: &Path) -> bool {
+        self.servers.remove(project);
         self.given.remove(project).is_some()
     }
 
@@ -110,7 +122,10 @@ impl Consents {
             let entry = |(project, content)| json!({ "project": project, "files": files(content) });
             projects.iter().map(entry).collect()
         };
-        json!({ "version": 1, "projects": listed(&self.given), "declined": listed(&self.declined) })
+        let servers: Value =
+            self.servers.iter().map(|(project, told)| json!({ "project": project, "told": told })).collect();
+        let (projects, declined) = (listed(&self.given), listed(&self.declined));
+        json!({ "version": 1, "projects": projects, "declined": declined, "servers": servers })
     }
 
     /// `None` for what is no list of consents.
@@ -124,7 +139,15 @@ impl Consents {
             |entries: &Value| entries.as_array()?.iter().map(project).collect::<Option<BTreeMap<_, _>>>();
         // A file of an earlier version has none that were declined.
         let declined = value.get("declined").map_or_else(|| Some(BTreeMap::new()), listed)?;
-        Some(Self { given: listed(value.get("projects")?)?, declined })
+        let told = |entry: &Value| {
+            let words = entry.get("told")?.as_object()?.iter();
+            let words = words.map(|(name, words)| Some((name.clone(), words.as_str()?.to_owned())));
+            Some((entry.get("project")?.as_str()?.into(), words.collect::<Option<BTreeMap<_, _>>>()?))
+        };
+        // The same of servers; and what they were is for people only.
+        let servers = value.get("servers").and_then(Value::as_array);
+        let servers = servers.into_iter().flatten().filter_map(told).collect();
+        Some(Self { given: listed(value.get("projects")?)?, declined, servers })
     }
 }
 
@@ -155,12 +178,25 @@ mod tests {
     }
 
     #[test]
+    fn what_servers_were_is_kept_for_people() {
+        let (mut consents, project) = (Consents::default(), Path::new("/w"));
+        let told = BTreeMap::from([("git".to_owned(), "uvx mcp-server-git".to_owned())]);
+        consents.give(project, content(&[(".mcp.json", "1")]), told.clone());
+        let stored = Consents::from_json(&consents.to_json()).unwrap();
+        assert_eq!((stored.servers(project), &stored), (Some(&told), &consents));
+        let mut damaged = consents.to_json();
+        damaged["servers"] = json!([{ "project": 5 }, "x"]);
+        assert_eq!(Consents::from_json(&damaged).unwrap().servers(project), None);
+        assert!(consents.revoke(project) && consents.servers(project).is_none());
+    }
+
+    #[test]
     fn consent_is_for_this_project_and_this_content() {
         let mut consents = Consents::default();
         let (project, given) = (Path::new("/w"), content(&[("a", "1"), ("b", "1")]));
         assert_eq!(consents.judge(project, &given), Trust::NeverGiven);
         assert_eq!(consents.judge(project, &content(&[])), Trust::NotNeeded);
-        consents.give(project, given.clone());
+        consents.give(project, given.clone(), BTreeMap::new());
         assert!(consents.is_trusted(project, &given));
         assert!(
             !consents.is_trusted(Path::new("/w2"), &given) && !consents.is_trusted(Path::new("/w/x"), &given)
@@ -178,9 +214,9 @@ mod tests {
         consents.decline(project, now.clone());
         assert_eq!(consents.judge(project, &now), Trust::Declined);
         assert!(consents.is_trusted(project, &given), "what was trusted still is");
-        consents.give(project, now.clone());
+        consents.give(project, now.clone(), BTreeMap::new());
         assert!(consents.is_trusted(project, &now));
-        consents.give(project, given.clone());
+        consents.give(project, given.clone(), BTreeMap::new());
         assert!(matches!(consents.judge(project, &now), Trust::Outdated(_)), "and may be asked about again");
         assert!(consents.revoke(project) && !consents.revoke(project));
         assert_eq!(consents.judge(project, &given), Trust::NeverGiven);
@@ -189,7 +225,7 @@ mod tests {
     #[test]
     fn consents_survive_being_stored_and_nonsense_is_none() {
         let mut consents = Consents::default();
-        consents.give(Path::new("/w"), content(&[("a", "1")]));
+        consents.give(Path::new("/w"), content(&[("a", "1")]), BTreeMap::new());
         consents.decline(Path::new("/v"), content(&[("b", "2")]));
         assert_eq!(Consents::from_json(&consents.to_json()), Some(consents));
         for wrong in [json!(null), json!({}), json!({ "projects": [{ "project": 1 }] }), json!([])] {

@@ -46,6 +46,7 @@ mod progress;
 pub(crate) mod repeats;
 mod results;
 mod retry;
+mod side_model;
 mod snapshots;
 mod spans;
 mod step;

@@ -4,19 +4,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_core::legible::legible_line;
-use attache_core::ports::mcp::ServerDeadlines;
+use attache_core::ports::mcp::{ServerDeadlines, ServerSampling};
 use attache_rpc::{
     Connection, Handler, MessageSink, MessageSource, Options, Peer, Received, RequestError, TraceLane,
     UnusableLines,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::elicitation::ADDRESS_NEEDED;
 use crate::handler::{Caller, EventHandler, ProgressNews, ServerEvents};
-use crate::limits::{CALL_TIME, LIST_PAGES, MESSAGE_BYTES, SERVER_REQUESTS};
+use crate::limits::{CALL_TIME, MESSAGE_BYTES, SERVER_REQUESTS};
 use crate::listing::{ListedTool, Listing};
-use crate::resources;
+
+mod asking;
+mod tasks;
 
 /// The newest revision that this client knows; servers answer with theirs, which may be older.
 pub(crate) const REVISION: &str = "2025-11-25";
@@ -27,8 +31,19 @@ pub(crate) struct ServerClient {
     peer: Peer,
     events: Arc<ServerEvents>,
     deadlines: ServerDeadlines,
-    has_tools: bool,
-    has_resources: bool,
+    has: ServerOffers,
+}
+
+/// What it said that it has.
+#[derive(Clone, Copy, Debug)]
+struct ServerOffers {
+    tools: bool,
+    resources: bool,
+    /// It tells of changed resources.
+    subscriptions: bool,
+    prompts: bool,
+    completions: bool,
+    tasks: bool,
 }
 
 /// A source that tells when it had to skip a message.
@@ -48,12 +63,75 @@ impl<S: MessageSource> MessageSource for WatchedSource<S> {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Hello {
+    protocol_version: String,
+    #[serde(default)]
+    capabilities: Capabilities,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Capabilities {
+    tools: Option<IgnoredAny>,
+    resources: Option<ResourceCapabilities>,
+    prompts: Option<IgnoredAny>,
+    completions: Option<IgnoredAny>,
+    tasks: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ResourceCapabilities {
+    subscribe: bool,
+}
+
+impl Capabilities {
+    fn offers(&self) -> ServerOffers {
+        ServerOffers {
+            tools: self.tools.is_some(),
+            resources: self.resources.is_some(),
+            subscriptions: self.resources.as_ref().is_some_and(|resources| resources.subscribe),
+            prompts: self.prompts.is_some(),
+            completions: self.completions.is_some(),
+            tasks: self.tasks.is_some(),
+        }
+    }
+}
+
+/// What we are and can, as a server is told.
+fn introduction(events: &ServerEvents, roots: RootsChange) -> Value {
+    let mut capabilities = json!({
+        "roots": { "listChanged": roots == RootsChange::Told },
+        "elicitation": { "form": {}, "url": {} },
+    });
+    if events.sampling() == ServerSampling::Asked {
+        capabilities["sampling"] = json!({});
+    }
+    json!({
+        "protocolVersion": REVISION,
+        "capabilities": capabilities,
+        "clientInfo": { "name": "attache", "title": "attache", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+/// What becomes of a server whose session gets other roots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootsChange {
+    /// It is told.
+    Told,
+    /// Another one is started: what its sandbox mounts can't change.
+    Another,
+}
+
 /// Begins a conversation. `agreed` is told the revision that both sides speak.
 pub(crate) async fn connect(
     source: impl MessageSource,
     sink: impl MessageSink,
     events: Arc<ServerEvents>,
     deadlines: ServerDeadlines,
+    roots: RootsChange,
     agreed: impl FnOnce(&str),
 ) -> Result<(ServerClient, Connection), String> {
     let options = Options {
@@ -65,25 +143,7 @@ pub(crate) async fn connect(
     let handler: Arc<dyn Handler> = Arc::new(EventHandler(events.clone()));
     let watched = WatchedSource { source, events: events.clone() };
     let (peer, connection) = Peer::start(watched, sink, options, |_| handler);
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Hello {
-        protocol_version: String,
-        #[serde(default)]
-        capabilities: Capabilities,
-    }
-    #[derive(Default, Deserialize)]
-    struct Capabilities {
-        #[serde(default)]
-        tools: Option<serde::de::IgnoredAny>,
-        #[serde(default)]
-        resources: Option<serde::de::IgnoredAny>,
-    }
-    let params = json!({
-        "protocolVersion": REVISION,
-        "capabilities": { "roots": { "listChanged": false }, "elicitation": { "form": {} } },
-        "clientInfo": { "name": "attache", "title": "attache", "version": env!("CARGO_PKG_VERSION") },
-    });
+    let params = introduction(&events, roots);
     let answer = peer.request("initialize", &params, Some(deadlines.connect)).await;
     let answer = answer.map_err(|error| said(&error, "initialize", deadlines.connect))?;
     let hello: Hello = serde_json::from_str(answer.get())
@@ -91,9 +151,9 @@ pub(crate) async fn connect(
     agreed(&hello.protocol_version);
     let initialized = peer.notify("notifications/initialized", &json!({})).await;
     initialized.map_err(|error| format!("it hung up: {error}"))?;
-    let Capabilities { tools, resources } = hello.capabilities;
-    let (has_tools, has_resources) = (tools.is_some(), resources.is_some());
-    Ok((ServerClient { peer, events, deadlines, has_tools, has_resources }, connection))
+    let client = ServerClient { peer, events, deadlines, has: hello.capabilities.offers() };
+    client.watch_again();
+    Ok((client, connection))
 }
 
 /// Why a call has no result.
@@ -109,69 +169,33 @@ impl ServerClient {
     /// All its tools, page by page, and one of ours for its resources.
     pub(crate) async fn list_tools(&self) -> Result<Listing, String> {
         let mut listing = Listing::default();
-        if self.has_tools {
-            self.list_pages(&mut listing).await?;
+        if self.has.tools {
+            let (method, listed) = ("tools/list", &mut listing);
+            let listing = self.pages(method, |page| listed.add(page)).await;
+            listing.map_err(|failure| failure.said(method, self))?;
         }
         let ours = ListedTool::resources();
-        if self.has_resources && listing.tools.iter().all(|tool| tool.name != ours.name) {
+        if self.has.resources && listing.tools.iter().all(|tool| tool.name != ours.name) {
             listing.tools.push(ours);
         }
         Ok(listing)
     }
 
-    async fn list_pages(&self, listing: &mut Listing) -> Result<(), String> {
-        let mut cursor = None;
-        for _ in 0..LIST_PAGES {
-            let params = match &cursor {
-                Some(cursor) => json!({ "cursor": cursor }),
-                None => json!({}),
-            };
-            let page = self.peer.request("tools/list", &params, Some(self.deadlines.list)).await;
-            let page = page.map_err(|error| said(&error, "tools/list", self.deadlines.list))?;
-            let next: Option<String> = listing.add(&page)?;
-            if next.is_none() || next == cursor {
-                return Ok(());
-            }
-            cursor = next;
-        }
-        Ok(())
-    }
-
-    /// What its resources are, or what one of them holds, as the result of a call.
-    pub(crate) async fn resources(&self, uri: Option<&str>) -> Result<Box<RawValue>, CallFailure> {
-        let refused = |error: &RequestError, method: &str| match error {
-            RequestError::Closed => CallFailure::Lost,
-            error => CallFailure::Refused(said(error, method, self.deadlines.list)),
-        };
-        let Some(uri) = uri else {
-            let mut text = String::new();
-            for method in ["resources/list", "resources/templates/list"] {
-                // A server with resources need not have templates.
-                match self.peer.request(method, &json!({}), Some(self.deadlines.list)).await {
-                    Ok(page) => text.push_str(&resources::listed(&page)),
-                    Err(error) if method == "resources/list" => return Err(refused(&error, method)),
-                    Err(_) => {}
-                }
-            }
-            return resources::as_text(&text).ok_or(CallFailure::Lost);
-        };
-        let (method, params) = ("resources/read", json!({ "uri": uri }));
-        let read = self.peer.request(method, &params, Some(self.deadlines.call)).await;
-        let read = read.map_err(|error| refused(&error, method))?;
-        resources::as_result(&read).map_err(CallFailure::Refused)
-    }
-
     /// Calls a tool. Dropped before it is done, the server is told that nobody waits.
     pub(crate) async fn call(
         &self,
-        tool: &str,
+        tool: &ListedTool,
         arguments: &Value,
         caller: Caller,
         mut show: impl FnMut(ProgressNews),
     ) -> Result<Box<RawValue>, CallFailure> {
-        let (token, mut news) = self.events.listen(caller);
+        let (token, mut news) = self.events.listen(caller.clone());
         let meta = json!({ "progressToken": token.number });
-        let params = json!({ "name": tool, "arguments": arguments, "_meta": meta });
+        let mut params = json!({ "name": tool.name, "arguments": arguments, "_meta": meta });
+        let is_task = tool.is_task && self.has.tasks;
+        if is_task {
+            params["task"] = tasks::wish();
+        }
         let mut answer = std::pin::pin!(self.peer.request("tools/call", &params, None));
         // From before the request on: none is missed.
         let mut skipped = std::pin::pin!(self.events.skipped.notified());
@@ -182,10 +206,15 @@ impl ServerClient {
         loop {
             tokio::select! {
                 biased;
-                answer = &mut answer => return answer.map_err(|error| match error {
-                    RequestError::Closed => CallFailure::Lost,
-                    error => CallFailure::Refused(said(&error, "tools/call", silence)),
-                }),
+                answer = &mut answer => return match answer {
+                    Ok(answer) if is_task => self.follow(&answer, show).await,
+                    Ok(answer) => Ok(answer),
+                    Err(RequestError::Closed) => Err(CallFailure::Lost),
+                    Err(RequestError::Remote(error)) if error.code == ADDRESS_NEEDED => {
+                        Err(CallFailure::Refused(self.events.lead(&error, &caller).await))
+                    }
+                    Err(error) => Err(CallFailure::Refused(said(&error, "tools/call", silence))),
+                },
                 () = &mut skipped => {
                     let longest = MESSAGE_BYTES / (1024 * 1024);
                     let text = format!("the server sent a message of more than {longest} MiB, which was skipped");
@@ -201,11 +230,19 @@ impl ServerClient {
                         continue;
                     }
                     return Err(CallFailure::Refused(format!(
-                        "the server did not answer within {} s; it was told to stop", silence.as_secs()
+                        "the server did not answer within {}; it was told to stop", in_words(silence)
                     )));
                 }
             }
         }
+    }
+}
+
+/// A dead-line of the configuration may be less than a second.
+pub(crate) fn in_words(time: Duration) -> String {
+    match time.as_millis() {
+        millis if millis % 1_000 == 0 => format!("{} s", millis / 1_000),
+        millis => format!("{millis} ms"),
     }
 }
 
@@ -216,7 +253,7 @@ fn said(error: &RequestError, method: &str, deadline: Duration) -> String {
             let text: String = error.message.chars().take(1_000).collect();
             format!("{} (code {})", legible_line(text.trim()), error.code)
         }
-        RequestError::Deadline => format!("it did not answer {method} within {} s", deadline.as_secs()),
+        RequestError::Deadline => format!("it did not answer {method} within {}", in_words(deadline)),
         RequestError::Closed => format!("it ended before it answered {method}"),
         RequestError::Encode(error) => format!("{method} can't be written: {error}"),
     }

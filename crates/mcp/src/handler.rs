@@ -7,18 +7,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_core::ids::CallId;
 use attache_core::legible::legible_line;
-use attache_core::ports::Delegate;
-use attache_core::ports::delegate::{Form, FormAnswer};
-use attache_rpc::{ErrorObject, Handler, IncomingRequest, Notification, Responder};
+use attache_core::ports::mcp::{ServerEntry, ServerSampling};
+use attache_core::ports::{Delegate, SideModel};
+use attache_rpc::{ErrorObject, Handler, IncomingRequest, Notification};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::limits::{PROGRESS_CHARACTERS, QUESTION_CHARACTERS};
+use crate::elicitation::OpenAddress;
+use crate::limits::PROGRESS_CHARACTERS;
 use crate::listing::shortened;
+use crate::sampling::SamplingBudget;
+use crate::subscriptions::Subscriptions;
 
 /// One word about a call that runs.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,15 +48,21 @@ impl ProgressNews {
 /// What one connection hears. Shared by its reader and by everybody who waits for something.
 #[derive(Debug)]
 pub(crate) struct ServerEvents {
-    /// The server's, for the log.
+    /// The server's, for the log and for people.
     name: String,
-    roots: Vec<PathBuf>,
+    sampling: ServerSampling,
+    roots: watch::Receiver<Vec<PathBuf>>,
+    /// Of all connections to this server.
+    subscriptions: Arc<Subscriptions>,
+    /// Why a lock: users agree in other tasks than the reader's. Held for look-ups only.
+    addresses: Mutex<Vec<OpenAddress>>,
     /// Why a lock: calls come and go in other tasks than the reader's. Held for look-ups only.
     calls: Mutex<BTreeMap<u64, RunningCallOf>>,
     last_token: AtomicU64,
     /// Questions to users that are open: nobody is held to a dead-line meanwhile.
     asking: AtomicUsize,
-    pub(crate) tools_changed: Notify,
+    /// Tools or prompts are others now.
+    pub(crate) lists_changed: Notify,
     /// A message was longer than any may be, and skipped: it may have been an answer.
     pub(crate) skipped: Notify,
 }
@@ -63,6 +72,19 @@ pub(crate) struct ServerEvents {
 pub(crate) struct Caller {
     pub(crate) call_id: CallId,
     pub(crate) client: Option<Arc<dyn Delegate>>,
+    pub(crate) side_model: Option<Arc<dyn SideModel>>,
+    /// Of the session.
+    pub(crate) budget: Arc<SamplingBudget>,
+}
+
+/// That somebody is asked.
+#[derive(Debug)]
+pub(crate) struct AskingMark<'a>(&'a AtomicUsize);
+
+impl Drop for AskingMark<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A call that runs.
@@ -90,14 +112,21 @@ impl Drop for ProgressToken {
 }
 
 impl ServerEvents {
-    pub(crate) fn new(name: &str, roots: &[PathBuf]) -> Arc<Self> {
+    pub(crate) fn new(
+        entry: &ServerEntry,
+        roots: watch::Receiver<Vec<PathBuf>>,
+        subscriptions: Arc<Subscriptions>,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            name: name.to_owned(),
-            roots: roots.to_vec(),
+            name: entry.name.clone(),
+            sampling: entry.sampling,
+            roots,
+            subscriptions,
+            addresses: Mutex::default(),
             calls: Mutex::default(),
             asking: AtomicUsize::default(),
             last_token: AtomicU64::default(),
-            tools_changed: Notify::new(),
+            lists_changed: Notify::new(),
             skipped: Notify::new(),
         })
     }
@@ -119,41 +148,34 @@ impl ServerEvents {
         self.asking.load(Ordering::Relaxed) > 0
     }
 
-    /// A question of the server to the user whose call it answers; of several that run, the last.
-    fn elicit(self: &Arc<Self>, params: Option<&RawValue>, responder: Responder) {
-        let question: Option<Elicitation> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-        let asked = question.filter(|question| question.mode.as_deref().is_none_or(|mode| mode == "form"));
-        let caller = self.running().values().rev().find_map(|call| {
-            let client = call.caller.client.clone().filter(|client| client.offers().forms)?;
-            Some((client, call.caller.call_id.clone(), call.over.clone()))
-        });
-        let (Some(question), Some((client, call_id, over))) = (asked, caller) else {
-            return responder.ok(&json!({ "action": "decline" }));
-        };
-        let message = format!(
-            "The MCP server {} asks: {}",
-            shortened(&self.name, 40),
-            shortened(&question.message, QUESTION_CHARACTERS)
-        );
-        let form = Form { call_id, message, schema: question.requested_schema };
-        let events = self.clone();
-        tokio::spawn(async move {
-            events.asking.fetch_add(1, Ordering::Relaxed);
-            let answer = tokio::select! {
-                answer = client.fill(form) => answer,
-                () = over.cancelled() => Ok(FormAnswer::Dismissed),
-            };
-            events.asking.fetch_sub(1, Ordering::Relaxed);
-            responder.ok(&match answer {
-                Ok(FormAnswer::Filled(content)) => json!({ "action": "accept", "content": content }),
-                Ok(FormAnswer::Declined) => json!({ "action": "decline" }),
-                Ok(FormAnswer::Dismissed) => json!({ "action": "cancel" }),
-                Err(error) => {
-                    tracing::debug!(%error, "a question of an MCP server was not answered");
-                    json!({ "action": "decline" })
-                }
-            });
-        });
+    /// The last call whose caller can do this, and what ends with it.
+    pub(crate) fn last_caller(&self, can: impl Fn(&Caller) -> bool) -> Option<(Caller, CancellationToken)> {
+        let running = self.running();
+        let call = running.values().rev().find(|call| can(&call.caller))?;
+        Some((call.caller.clone(), call.over.clone()))
+    }
+
+    /// Somebody is asked for as long as this lives: no call is held to a dead-line meanwhile.
+    pub(crate) fn asking(&self) -> AskingMark<'_> {
+        self.asking.fetch_add(1, Ordering::Relaxed);
+        AskingMark(&self.asking)
+    }
+
+    pub(crate) fn addresses(&self) -> MutexGuard<'_, Vec<OpenAddress>> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn sampling(&self) -> ServerSampling {
+        self.sampling
+    }
+
+    pub(crate) fn subscriptions(&self) -> &Subscriptions {
+        &self.subscriptions
+    }
+
+    /// As people are shown it.
+    pub(crate) fn shown_name(&self) -> String {
+        shortened(&self.name, 40)
     }
 
     fn progressed(&self, params: Option<&RawValue>) {
@@ -181,6 +203,16 @@ impl ServerEvents {
         }
     }
 
+    fn resource_changed(&self, params: Option<&RawValue>) {
+        #[derive(Deserialize)]
+        struct Updated {
+            uri: String,
+        }
+        if let Some(Ok(updated)) = params.map(|params| serde_json::from_str::<Updated>(params.get())) {
+            self.subscriptions.changed(&updated.uri);
+        }
+    }
+
     fn logged(&self, params: Option<&RawValue>) {
         let text: String = params.map(RawValue::get).unwrap_or_default().chars().take(1_000).collect();
         tracing::debug!(server = self.name, message = legible_line(&text), "an MCP server says");
@@ -191,20 +223,9 @@ impl ServerEvents {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             Some(json!({ "uri": Url::from_file_path(path).ok()?.as_str(), "name": name.unwrap_or_default() }))
         };
-        json!({ "roots": self.roots.iter().filter_map(root).collect::<Vec<_>>() })
+        let roots = self.roots.borrow();
+        json!({ "roots": roots.iter().filter_map(root).collect::<Vec<_>>() })
     }
-}
-
-/// What a server wants to know of a user.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Elicitation {
-    #[serde(default)]
-    mode: Option<String>,
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    requested_schema: Value,
 }
 
 /// The events of one connection as its reader calls them.
@@ -218,9 +239,7 @@ impl Handler for EventHandler {
             "ping" => responder.ok(&json!({})),
             "roots/list" => responder.ok(&self.0.roots()),
             "elicitation/create" => self.0.elicit(params.as_deref(), responder),
-            "sampling/createMessage" => {
-                responder.error(ErrorObject::new(-1, "this client does not let servers ask its model"));
-            }
+            "sampling/createMessage" => self.0.sample(params.as_deref(), responder),
             _ => responder.error(ErrorObject::method_not_found(&method)),
         }
     }
@@ -229,7 +248,11 @@ impl Handler for EventHandler {
         let params = notification.params.as_deref();
         match notification.method.as_str() {
             "notifications/progress" => self.0.progressed(params),
-            "notifications/tools/list_changed" => self.0.tools_changed.notify_one(),
+            "notifications/tools/list_changed" | "notifications/prompts/list_changed" => {
+                self.0.lists_changed.notify_one();
+            }
+            "notifications/resources/updated" => self.0.resource_changed(params),
+            "notifications/elicitation/complete" => self.0.address_done(params),
             "notifications/message" => self.0.logged(params),
             _ => {}
         }

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use crate::client::in_words;
 use crate::limits::{HTTP_MESSAGES, HTTP_NOTICE, HTTP_POSTS, LISTEN_AGAIN, MESSAGE_BYTES};
 use crate::oauth::ServerAccess;
 
@@ -102,7 +103,7 @@ pub(crate) async fn open_sse(
         }
     };
     let opened = tokio::time::timeout(deadline, opening).await;
-    let late = || format!("it did not answer within {} s", deadline.as_secs());
+    let late = || format!("it did not answer within {}", in_words(deadline));
     let (endpoint, mut events) = opened.map_err(|_| late())??;
     let post = address.join(endpoint.trim()).map_err(|error| format!("its address for messages: {error}"))?;
     if post.origin() != address.origin() {

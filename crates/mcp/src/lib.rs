@@ -3,6 +3,7 @@
 
 mod bounded;
 mod client;
+mod elicitation;
 mod expand;
 mod handler;
 mod http;
@@ -13,12 +14,15 @@ mod names;
 pub mod oauth;
 mod pool;
 mod program;
+mod prompts;
 mod resources;
 mod result;
+mod sampling;
 mod schema;
 mod server;
 mod session;
 mod sse;
+mod subscriptions;
 mod tool;
 
 pub use pool::{HostServers, McpSettings, Variables};

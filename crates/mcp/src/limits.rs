@@ -107,6 +107,55 @@ pub(crate) const PROGRAM_NAMES: usize = 5_000;
 /// How long a server that is no longer needed is waited for, before the wait is left to its guard.
 pub(crate) const END_TIME: Duration = Duration::from_secs(3);
 
+/// Prompts of one server: as many as a menu of commands can be searched in.
+pub(crate) const SERVER_PROMPTS: usize = 100;
+
+/// Of one prompt; nobody types more.
+pub(crate) const PROMPT_ARGUMENTS: usize = 16;
+
+/// A name of a prompt or of an argument, which is shown in a menu.
+pub(crate) const PROMPT_NAME_BYTES: usize = 128;
+
+/// Pictures that one prompt brings: each costs as much as a page.
+pub(crate) const PROMPT_PICTURES: usize = 8;
+
+/// Values that are suggested for an argument.
+pub(crate) const SUGGESTIONS: usize = 20;
+
+/// Resources whose changes one server is asked to tell.
+pub(crate) const SUBSCRIPTIONS: usize = 100;
+
+/// Changed resources that are named in one message to the model.
+pub(crate) const NAMED_RESOURCES: usize = 10;
+
+/// Addresses of one server that its user was offered and that are not done.
+pub(crate) const OPEN_ADDRESSES: usize = 32;
+
+/// Longest address that a user is offered; browsers take no longer ones.
+pub(crate) const ADDRESS_BYTES: usize = 2_000;
+
+/// Answers of a model that the servers of one session get.
+pub(crate) const SAMPLING_CALLS: usize = 20;
+
+/// Tokens of all of them together, questions included: the price of a few turns of a small model.
+pub(crate) const SAMPLING_TOKENS: u64 = 50_000;
+
+/// Tokens of one answer at most, whatever a server asks for.
+pub(crate) const SAMPLING_ANSWER_TOKENS: u64 = 4_000;
+
+/// One question of a server to a model: a person has to read it before it is sent.
+pub(crate) const SAMPLING_BYTES: usize = 16 * 1024;
+
+/// Messages in it.
+pub(crate) const SAMPLING_MESSAGES: usize = 20;
+
+/// How often a task is asked how far it is, where it says nothing of it.
+pub(crate) const TASK_POLL: Duration = Duration::from_secs(1);
+
+/// Whatever it says: a tenth of a second is soon enough for a person, and a minute too late.
+pub(crate) const TASK_POLLS: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(100)..=Duration::from_secs(10);
+
 /// Of a header that says why a request is refused: a handful of words and an address.
 pub(crate) const CHALLENGE_BYTES: usize = 8 * 1024;
 

@@ -22,6 +22,8 @@ pub(crate) struct ListedTool {
     pub(crate) schema: Arc<Value>,
     pub(crate) kind: ToolKind,
     pub(crate) action: ListedAction,
+    /// It can only be called as a task.
+    pub(crate) is_task: bool,
 }
 
 /// What a call of it does.
@@ -36,19 +38,27 @@ pub(crate) enum ListedAction {
 impl ListedTool {
     /// For a server that has resources.
     pub(crate) fn resources() -> Self {
-        let uri =
-            json!({ "type": "string", "description": "The resource to read; left out, all are listed." });
+        let text = |description: &str| json!({ "type": "string", "description": description });
         Self {
             name: "resources".to_owned(),
             title: "resources".to_owned(),
-            description: "Lists the resources of this server, or reads one.".to_owned(),
+            description:
+                "Lists the resources of this server, reads one, or says what an argument of a template \
+                          may be."
+                    .to_owned(),
             schema: Arc::new(json!({
                 "type": "object",
-                "properties": { "uri": uri },
+                "properties": {
+                    "uri": text("The resource to read; left out, all are listed."),
+                    "template": text("A template of the list, to ask what one of its arguments may be."),
+                    "argument": text("The argument of the template."),
+                    "value": text("How the argument begins."),
+                },
                 "additionalProperties": false,
             })),
             kind: ToolKind::Read,
             action: ListedAction::Resources,
+            is_task: false,
         }
     }
 }
@@ -82,6 +92,14 @@ struct WireTool<'a> {
     input_schema: Option<&'a RawValue>,
     #[serde(default)]
     annotations: Option<Annotations>,
+    #[serde(default)]
+    execution: Option<Execution>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Execution {
+    task_support: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -139,6 +157,7 @@ impl Listing {
                 (_, _) => ToolKind::Other,
             },
             action: ListedAction::Call,
+            is_task: tool.execution.is_some_and(|how| how.task_support.as_deref() == Some("required")),
         }
     }
 }

@@ -22,9 +22,19 @@ impl Default for TakenNames {
 }
 
 impl TakenNames {
+    /// For commands of prompts, which have a colon in them, as no built-in one has.
+    pub(crate) fn of_commands() -> Self {
+        Self(HashSet::new())
+    }
+
     /// A name for this tool that nothing else has.
     pub(crate) fn take(&mut self, server: &str, tool: &str) -> String {
-        let whole = format!("{}_{}", sanitised(server), sanitised(tool));
+        self.take_with('_', server, tool)
+    }
+
+    /// The same with another sign between its halves.
+    pub(crate) fn take_with(&mut self, between: char, server: &str, tool: &str) -> String {
+        let whole = format!("{}{between}{}", sanitised(server), sanitised(tool));
         let fits = whole.len() <= NAME_CHARACTERS && !self.0.contains(&plain(&whole));
         let name = match fits {
             true => whole,
@@ -89,6 +99,15 @@ mod tests {
             let name = names.take(server, tool);
             assert!(BUILTIN_TOOLS.iter().all(|built_in| plain(built_in) != plain(&name)), "{name}");
         }
+    }
+
+    #[test]
+    fn commands_of_prompts_are_told_apart() {
+        let mut names = TakenNames::of_commands();
+        assert_eq!(names.take_with(':', "git", "review"), "git:review");
+        let other = names.take_with(':', "git", "re view");
+        assert_eq!(other, "git:re_view".replace("re_view", other.split(':').nth(1).unwrap()));
+        assert!(other.starts_with("git:re_view_"), "{other}");
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use attache_core::ids::SessionId;
 use attache_core::ports::mcp::{
-    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerTransport,
-    SessionServers, ToolServers, WantedServers,
+    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerSampling,
+    ServerTransport, SessionServers, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::{Site, Workspace};
 use attache_core::seen::SeenFiles;
@@ -64,7 +65,16 @@ pub struct McpSettings {
 pub struct HostServers {
     settings: McpSettings,
     /// Why a lock: sessions come and go in their own tasks. Held for look-ups only.
-    running: Mutex<Vec<(ServerKey, Weak<Server>)>>,
+    running: Mutex<Vec<RunningEntry>>,
+}
+
+/// A server that runs for somebody.
+#[derive(Debug)]
+struct RunningEntry {
+    key: ServerKey,
+    server: Weak<Server>,
+    /// The only session that ever had it, as far as it is only one.
+    only: Option<SessionId>,
 }
 
 /// What makes two servers the same.
@@ -76,7 +86,14 @@ struct ServerKey {
     oauth: OAuthSettings,
     /// References are resolved for some, and not for others.
     is_of_client: bool,
+    sampling: ServerSampling,
     roots: Vec<PathBuf>,
+}
+
+impl ServerKey {
+    fn is_same_elsewhere(&self, other: &Self) -> bool {
+        Self { roots: Vec::new(), ..self.clone() } == Self { roots: Vec::new(), ..other.clone() }
+    }
 }
 
 impl HostServers {
@@ -94,25 +111,53 @@ impl HostServers {
             deadlines: entry.deadlines,
             oauth: entry.oauth.clone(),
             is_of_client: entry.origin == ServerOrigin::Client,
+            sampling: entry.sampling,
             roots: roots.clone(),
         };
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        running.retain(|(_, server)| server.strong_count() > 0);
-        let known = running.iter().find(|(known, _)| *known == key);
-        if let Some(server) = known.and_then(|(_, server)| server.upgrade()) {
+        running.retain(|entry| entry.server.strong_count() > 0);
+        let session = &workspace.session_id;
+        if let Some(server) =
+            shared(&mut running, &key, session).or_else(|| moved(&mut running, &key, session))
+        {
             return server;
         }
-        let server = Arc::new(Server::start(ServerPlan {
+        let server = Arc::new(Server::start(roots.clone(), |told, subscriptions| ServerPlan {
             entry: entry.clone(),
             site: site(entry, workspace, &roots),
-            roots,
+            roots: told,
+            subscriptions,
             sandbox: self.settings.sandbox.clone(),
             variables: self.settings.variables.clone(),
             logins: self.settings.logins.clone(),
         }));
-        running.push((key, Arc::downgrade(&server)));
+        running.push(RunningEntry { key, server: Arc::downgrade(&server), only: Some(session.clone()) });
         server
     }
+}
+
+/// The very server, for one more session.
+fn shared(running: &mut [RunningEntry], key: &ServerKey, session: &SessionId) -> Option<Arc<Server>> {
+    let known = running.iter_mut().find(|entry| entry.key == *key)?;
+    let server = known.server.upgrade()?;
+    known.only = known.only.take().filter(|only| only == session);
+    Some(server)
+}
+
+/// A server that is no program of this machine and that no other session has learns of the session's new roots.
+fn moved(running: &mut [RunningEntry], key: &ServerKey, session: &SessionId) -> Option<Arc<Server>> {
+    let is_remote = match key.transport {
+        ServerTransport::Http { .. } | ServerTransport::Sse { .. } => true,
+        ServerTransport::Stdio { .. } | ServerTransport::Unusable(_) => false,
+    };
+    let is_it = |entry: &&mut RunningEntry| {
+        is_remote && entry.only.as_ref() == Some(session) && entry.key.is_same_elsewhere(key)
+    };
+    let known = running.iter_mut().find(is_it)?;
+    let server = known.server.upgrade()?;
+    server.set_roots(key.roots.clone());
+    known.key = key.clone();
+    Some(server)
 }
 
 /// Where a local server works: in the session's directories, with a directory of its own beside them.
@@ -158,5 +203,66 @@ impl ToolServers for HostServers {
             opened.add_waiting(waiting);
         }
         Arc::new(opened)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn servers() -> HostServers {
+        let sandbox = attache_sandbox::Sandbox::found_lazily_by(|| unreachable!("no program is started"));
+        let variables = Variables::from_pairs(&[]);
+        HostServers::new(McpSettings { entries: Vec::new(), sandbox, variables })
+    }
+
+    fn entry() -> ServerEntry {
+        ServerEntry {
+            name: "far".to_owned(),
+            origin: ServerOrigin::User,
+            // Nobody listens on the discard port of this machine.
+            transport: ServerTransport::Http {
+                url: "http://127.0.0.1:9/mcp".to_owned(),
+                headers: Vec::new(),
+            },
+            network: ServerNetwork::Granted,
+            deadlines: ServerDeadlines::default(),
+            sampling: ServerSampling::Refused,
+        }
+    }
+
+    fn workspace(session: &str, additional: &[&str]) -> Workspace {
+        Workspace {
+            session_id: SessionId::new(session),
+            root: "/w".into(),
+            additional: additional.iter().map(PathBuf::from).collect(),
+            scratch: "/s/one".into(),
+            guarded: Arc::default(),
+            skills: Arc::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_far_server_is_told_of_roots_unless_another_session_has_it() {
+        let host = servers();
+        let first = host.server(&entry(), &workspace("a", &[]));
+        let moved = host.server(&entry(), &workspace("a", &["/x"]));
+        assert!(Arc::ptr_eq(&first, &moved), "the same conversation, with other roots");
+        assert_eq!(*first.roots(), [PathBuf::from("/w"), PathBuf::from("/x")]);
+        let other = host.server(&entry(), &workspace("b", &["/x"]));
+        assert!(Arc::ptr_eq(&first, &other), "shared by what it is");
+        let alone = host.server(&entry(), &workspace("a", &[]));
+        assert!(!Arc::ptr_eq(&first, &alone), "the other session keeps its roots");
+        assert_eq!(first.roots().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_program_with_other_roots_is_another() {
+        let host = servers();
+        let transport = ServerTransport::Unusable("never started".to_owned());
+        let entry = ServerEntry { transport, ..entry() };
+        let first = host.server(&entry, &workspace("a", &[]));
+        assert!(Arc::ptr_eq(&first, &host.server(&entry, &workspace("a", &[]))));
+        assert!(!Arc::ptr_eq(&first, &host.server(&entry, &workspace("a", &["/x"]))));
     }
 }

@@ -144,7 +144,7 @@ fn nearest(name: &str, places: &[PathBuf]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use attache_core::ports::mcp::{ServerDeadlines, ServerNetwork};
+    use attache_core::ports::mcp::{ServerDeadlines, ServerNetwork, ServerSampling};
 
     fn entry(command: &str, origin: ServerOrigin) -> ServerEntry {
         ServerEntry {
@@ -158,6 +158,7 @@ mod tests {
             },
             network: ServerNetwork::Granted,
             deadlines: ServerDeadlines::default(),
+            sampling: ServerSampling::Refused,
             oauth: OAuthSettings::default(),
         }
     }

@@ -1,10 +1,10 @@
 //! Resources of a server as the result of a call: a list of them, or what one holds.
 
 use serde::Deserialize;
-use serde_json::json;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use crate::limits::{DESCRIPTION_CHARACTERS, LISTED_RESOURCES};
+use crate::limits::{DESCRIPTION_CHARACTERS, SUGGESTIONS, TITLE_CHARACTERS};
 use crate::listing::shortened;
 
 #[derive(Default, Deserialize)]
@@ -25,12 +25,42 @@ struct NamedResource {
     mime_type: Option<String>,
 }
 
-/// One line for each.
-pub(crate) fn listed(page: &RawValue) -> String {
+/// What a call about resources wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResourceWish<'a> {
+    List,
+    Read(&'a str),
+    /// What an argument of a template could be, given its beginning.
+    Complete {
+        template: &'a str,
+        argument: &'a str,
+        value: &'a str,
+    },
+}
+
+impl<'a> ResourceWish<'a> {
+    pub(crate) fn of(input: &'a Value) -> Result<Self, &'static str> {
+        let text = |key: &str| input.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+        match (text("uri"), text("template"), text("argument")) {
+            (Some(uri), None, None) => Ok(Self::Read(uri)),
+            (None, Some(template), Some(argument)) => {
+                Ok(Self::Complete { template, argument, value: text("value").unwrap_or_default() })
+            }
+            (None, None, None) => Ok(Self::List),
+            (Some(_), ..) => Err("`uri` reads a resource; `template` and `argument` belong to no uri"),
+            (None, ..) => Err("`template` and `argument` belong together"),
+        }
+    }
+}
+
+/// The last line of a list that is not whole.
+pub(crate) const MORE: &str = "[there are more, which are not listed]\n";
+
+/// One line for each of at most so many, and the cursor of the next page.
+pub(crate) fn listed(page: &RawValue, room: usize) -> (Vec<String>, Option<String>) {
     let page: ResourcePage = serde_json::from_str(page.get()).unwrap_or_default();
-    let all: Vec<NamedResource> = page.resources.into_iter().chain(page.resource_templates).collect();
-    let mut text = String::new();
-    for resource in all.iter().take(LISTED_RESOURCES) {
+    let all = page.resources.into_iter().chain(page.resource_templates);
+    let line = |resource: NamedResource| {
         let uri = if resource.uri.is_empty() { &resource.uri_template } else { &resource.uri };
         let more = [Some(&resource.name), resource.mime_type.as_ref(), resource.description.as_ref()];
         let more: Vec<String> = more
@@ -39,12 +69,35 @@ pub(crate) fn listed(page: &RawValue) -> String {
             .filter(|text| !text.is_empty())
             .map(|text| shortened(text, DESCRIPTION_CHARACTERS))
             .collect();
-        text.push_str(&format!("{}: {}\n", shortened(uri, 1_000), more.join(", ")));
+        format!("{}: {}\n", shortened(uri, 1_000), more.join(", "))
+    };
+    let cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+    (all.take(room).map(line).collect(), cursor)
+}
+
+/// The values of a completion, made harmless.
+pub(crate) fn suggested(answer: &RawValue) -> Vec<String> {
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Completion {
+        values: Vec<String>,
     }
-    if all.len() > LISTED_RESOURCES || page.next_cursor.is_some() {
-        text.push_str("[there are more, which are not listed]\n");
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct Completed {
+        completion: Completion,
     }
-    text
+    let Completed { completion } = serde_json::from_str(answer.get()).unwrap_or_default();
+    let values = completion.values.iter().filter(|value| !value.is_empty()).take(SUGGESTIONS);
+    values.map(|value| shortened(value, TITLE_CHARACTERS)).collect()
+}
+
+/// The same as a text for a model.
+pub(crate) fn choices(argument: &str, values: &[String]) -> String {
+    match values {
+        [] => format!("Nothing is suggested for {}.", shortened(argument, TITLE_CHARACTERS)),
+        some => format!("{}\n", some.join("\n")),
+    }
 }
 
 /// A text as the result of a call.
@@ -81,10 +134,29 @@ mod tests {
         let page = raw(
             json!({ "resources": [{ "uri": "a://1", "name": "one", "mimeType": "text/plain" }], "nextCursor": "x" }),
         );
-        assert_eq!(listed(&page), "a://1: one, text/plain\n[there are more, which are not listed]\n");
+        assert_eq!(listed(&page, 9), (vec!["a://1: one, text/plain\n".to_owned()], Some("x".to_owned())));
+        assert_eq!(listed(&page, 0).0.len(), 0);
         let page = raw(json!({ "resourceTemplates": [{ "uriTemplate": "a://{id}", "name": "any" }] }));
-        assert_eq!(listed(&page), "a://{id}: any\n");
-        assert_eq!(listed(&raw(json!("strange"))), "");
+        assert_eq!(listed(&page, 9), (vec!["a://{id}: any\n".to_owned()], None));
+        assert_eq!(listed(&raw(json!("strange")), 9), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_call_lists_reads_or_completes() {
+        assert_eq!(ResourceWish::of(&json!({})), Ok(ResourceWish::List));
+        assert_eq!(ResourceWish::of(&json!({ "uri": "a://1" })), Ok(ResourceWish::Read("a://1")));
+        let complete = json!({ "template": "a://{id}", "argument": "id" });
+        let wish = ResourceWish::Complete { template: "a://{id}", argument: "id", value: "" };
+        assert_eq!(ResourceWish::of(&complete), Ok(wish));
+        for bad in
+            [json!({ "template": "a" }), json!({ "argument": "a" }), json!({ "uri": "a", "template": "b" })]
+        {
+            assert!(ResourceWish::of(&bad).is_err(), "{bad}");
+        }
+        let values = raw(json!({ "completion": { "values": ["1\u{202e}", "", "2"] } }));
+        assert_eq!(suggested(&values), [r"1\u{202e}", "2"]);
+        assert_eq!(suggested(&raw(json!([]))), Vec::<String>::new());
+        assert_eq!(choices("id", &[]), "Nothing is suggested for id.");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use attache_core::ports::mcp::{ServerEntry, ServerState};
+use attache_core::ports::mcp::{ServerEntry, ServerState, TRIED_AGAIN};
 use attache_core::ports::tool::Site;
 use attache_rpc::{Connection, json_lines};
 use attache_sandbox::LazySandbox;
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use crate::client::{self, ServerClient};
+use crate::client::{self, RootsChange, ServerClient};
 use crate::handler::ServerEvents;
 use crate::http;
 use crate::launch::{self, LocalServer};
@@ -23,6 +23,8 @@ use crate::listing::{ListedTool, Listing};
 use crate::oauth::{LoginNeed, LoginStore, ServerAccess};
 use crate::pool::Variables;
 use crate::program::{self, ResolvedProgram, ResolvedServer};
+use crate::prompts::ListedPrompt;
+use crate::subscriptions::Subscriptions;
 
 /// What everybody who has a server can see of it.
 #[derive(Clone, Debug)]
@@ -31,6 +33,9 @@ pub(crate) struct ServerView {
     pub(crate) tools: Arc<[ListedTool]>,
     /// Grows when they become others.
     pub(crate) generation: u64,
+    pub(crate) prompts: Arc<[ListedPrompt]>,
+    /// The same for prompts.
+    pub(crate) prompts_generation: u64,
     /// Tools that were too many.
     pub(crate) left_out: usize,
     /// `None` while it can't be talked to.
@@ -43,7 +48,8 @@ pub(crate) struct ServerView {
 #[derive(Debug)]
 pub(crate) struct ServerPlan {
     pub(crate) entry: ServerEntry,
-    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) roots: watch::Receiver<Vec<PathBuf>>,
+    pub(crate) subscriptions: Arc<Subscriptions>,
     /// Where it runs and what it may write.
     pub(crate) site: Site,
     pub(crate) sandbox: LazySandbox,
@@ -54,17 +60,27 @@ pub(crate) struct ServerPlan {
 /// A server that somebody has. When nobody has it any more, it ends.
 #[derive(Debug)]
 pub(crate) struct Server {
+    roots: watch::Sender<Vec<PathBuf>>,
+    subscriptions: Arc<Subscriptions>,
     view: watch::Receiver<ServerView>,
     over: CancellationToken,
     task: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    pub(crate) fn start(plan: ServerPlan) -> Self {
+    /// `plan`: what it is started with, given its roots, which may become others, and its subscriptions.
+    pub(crate) fn start(
+        roots: Vec<PathBuf>,
+        plan: impl FnOnce(watch::Receiver<Vec<PathBuf>>, Arc<Subscriptions>) -> ServerPlan,
+    ) -> Self {
+        let (roots, subscriptions) = (watch::Sender::new(roots), Arc::<Subscriptions>::default());
+        let plan = plan(roots.subscribe(), subscriptions.clone());
         let (tell, view) = watch::channel(ServerView {
             state: ServerState::Connecting,
             tools: Arc::new([]),
             generation: 0,
+            prompts: Arc::new([]),
+            prompts_generation: 0,
             left_out: 0,
             client: None,
             is_settled: false,
@@ -72,7 +88,21 @@ impl Server {
         let over = CancellationToken::new();
         let keeper = Keeper { plan, view: tell };
         let task = tokio::spawn(keeper.keep(over.clone()));
-        Self { view, over, task: Some(task) }
+        Self { roots, subscriptions, view, over, task: Some(task) }
+    }
+
+    /// Only for one that is no program of this machine: what a sandbox mounts can't change.
+    pub(crate) fn set_roots(&self, roots: Vec<PathBuf>) {
+        self.roots.send_replace(roots);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn roots(&self) -> watch::Ref<'_, Vec<PathBuf>> {
+        self.roots.borrow()
+    }
+
+    pub(crate) fn subscriptions(&self) -> Arc<Subscriptions> {
+        self.subscriptions.clone()
     }
 
     pub(crate) fn view(&self) -> watch::Receiver<ServerView> {
@@ -149,6 +179,16 @@ struct LiveServer {
     events: Arc<ServerEvents>,
 }
 
+/// How long it is left alone at least; `None`: for good. What waits for a person is no failure that counts.
+fn next_try(loss: &Loss, failures: usize) -> Option<Duration> {
+    let pause = BACKOFF[(failures.max(1) - 1).min(BACKOFF.len() - 1)];
+    match loss.again {
+        TryAgain::Later => (failures <= TRIES).then_some(pause),
+        TryAgain::AfterLogin(..) => Some(Duration::ZERO),
+        TryAgain::Never => None,
+    }
+}
+
 struct Keeper {
     plan: ServerPlan,
     view: watch::Sender<ServerView>,
@@ -179,18 +219,13 @@ impl Keeper {
                 Err(loss) => loss,
             };
             failures = if began.elapsed() >= STEADY { 1 } else { failures + 1 };
-            let pause = BACKOFF[(failures - 1).min(BACKOFF.len() - 1)];
-            let next = match &loss.again {
-                TryAgain::Later if failures <= TRIES => {
-                    format!("; it is tried again in {} s", pause.as_secs())
-                }
-                TryAgain::AfterLogin(..) => {
-                    failures = 0;
-                    String::new()
-                }
-                TryAgain::Later | TryAgain::Never => return self.fail(&loss.why, ""),
-            };
-            self.fail(&loss.why, &next);
+            let Some(pause) = next_try(&loss, failures) else { return self.fail(&loss.why, "") };
+            if let TryAgain::AfterLogin(..) = loss.again {
+                failures = 0;
+                self.fail(&loss.why, "");
+            } else {
+                self.fail(&loss.why, &format!("{TRIED_AGAIN}{} s", pause.as_secs()));
+            }
             tokio::select! {
                 () = over.cancelled() => return,
                 () = loss.again.wait(pause) => {}
@@ -208,9 +243,9 @@ impl Keeper {
 
     /// From nothing to its hello.
     async fn connect(&self) -> Result<LiveServer, Loss> {
-        let ServerPlan { entry, roots, site, variables, .. } = &self.plan;
+        let ServerPlan { entry, roots, subscriptions, site, variables, .. } = &self.plan;
         let resolved = program::resolve(entry, &site.workspace.root, variables).map_err(Loss::for_good)?;
-        let events = ServerEvents::new(&entry.name, roots);
+        let events = ServerEvents::new(entry, roots.clone(), subscriptions.clone());
         let deadlines = entry.deadlines;
         match resolved {
             ResolvedServer::Program(program) => self.connect_program(program, events).await,
@@ -220,7 +255,8 @@ impl Keeper {
                 let opened = http::open(url, &headers, access.clone());
                 let (source, sink, agreement) = opened.map_err(Loss::for_good)?;
                 let agreed = |revision: &str| agreement.set(revision);
-                let connected = client::connect(source, sink, events.clone(), deadlines, agreed).await;
+                let connected =
+                    client::connect(source, sink, events.clone(), deadlines, RootsChange::Told, agreed).await;
                 let (client, connection) = connected.map_err(|why| Loss::of_remote(why, access.as_ref()))?;
                 Ok(LiveServer { client, connection, local: None, access, events })
             }
@@ -230,7 +266,8 @@ impl Keeper {
                 let lost = |why| Loss::of_remote(why, access.as_ref());
                 let opened = http::open_sse(url, &headers, access.clone(), deadlines.connect).await;
                 let (source, sink) = opened.map_err(lost)?;
-                let connected = client::connect(source, sink, events.clone(), deadlines, |_| {}).await;
+                let connected =
+                    client::connect(source, sink, events.clone(), deadlines, RootsChange::Told, |_| {}).await;
                 let (client, connection) = connected.map_err(lost)?;
                 Ok(LiveServer { client, connection, local: None, access, events })
             }
@@ -263,7 +300,9 @@ impl Keeper {
         let streams = started.streams().map_err(|error| Loss::for_now(error.to_string()))?;
         let (mut local, streams) = streams;
         let (source, sink) = json_lines(streams, MESSAGE_BYTES);
-        let connected = client::connect(source, sink, events.clone(), entry.deadlines, |_| {}).await;
+        let connected =
+            client::connect(source, sink, events.clone(), entry.deadlines, RootsChange::Another, |_| {})
+                .await;
         match connected {
             Ok((client, connection)) => {
                 Ok(LiveServer { client, connection, local: Some(local), access: None, events })
@@ -279,28 +318,40 @@ impl Keeper {
 
     /// Until it is lost. What it lists is seen by sessions from their next turn on.
     async fn serve(&self, live: &mut LiveServer) -> Loss {
+        let mut roots = self.plan.roots.clone();
+        roots.mark_unchanged();
         loop {
-            match live.client.list_tools().await {
-                Ok(listing) => self.ready(&live.client, listing),
+            let listing = match live.client.list_tools().await {
+                Ok(listing) => listing,
                 Err(why) => return Loss::of_remote(why, live.access.as_ref()),
-            }
-            let LiveServer { connection, local, events, access, .. } = live;
-            tokio::select! {
-                () = connection.wait_closed() => {
-                    let end = tokio::time::timeout(Duration::from_millis(300), how_it_ended(local)).await;
-                    let why = end.unwrap_or_else(|_| "it hung up".to_owned());
-                    return Loss::of_remote(why, access.as_ref());
+            };
+            let prompts = live.client.list_prompts().await;
+            self.ready(&live.client, listing, prompts);
+            let LiveServer { client, connection, local, access, events } = live;
+            loop {
+                tokio::select! {
+                    () = connection.wait_closed() => {
+                        let end = tokio::time::timeout(Duration::from_millis(300), how_it_ended(local)).await;
+                        let why = end.unwrap_or_else(|_| "it hung up".to_owned());
+                        return Loss::of_remote(why, access.as_ref());
+                    }
+                    Ok(()) = roots.changed() => client.roots_changed().await,
+                    () = events.lists_changed.notified() => break,
                 }
-                () = events.tools_changed.notified() => tokio::time::sleep(LIST_PAUSE).await,
             }
+            tokio::time::sleep(LIST_PAUSE).await;
         }
     }
 
-    fn ready(&self, client: &ServerClient, listing: Listing) {
+    fn ready(&self, client: &ServerClient, listing: Listing, prompts: Vec<ListedPrompt>) {
         self.view.send_modify(|view| {
             if *view.tools != *listing.tools {
                 view.tools = listing.tools.into();
                 view.generation += 1;
+            }
+            if *view.prompts != *prompts {
+                view.prompts = prompts.into();
+                view.prompts_generation += 1;
             }
             view.left_out = listing.left_out;
             view.client = Some(client.clone());
@@ -326,5 +377,21 @@ impl LiveServer {
         if let Some(local) = local {
             local.end().await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tries_become_rare_and_come_to_an_end() {
+        let loss = Loss::for_now("gone".to_owned());
+        let pauses: Vec<_> = (1..=TRIES + 2).map(|failures| next_try(&loss, failures)).collect();
+        let seconds: Vec<_> = pauses.iter().map(|pause| pause.map(|pause| pause.as_secs())).collect();
+        let expected = [1, 2, 5, 15, 60, 60, 60, 60, 60, 60].map(Some);
+        assert_eq!(seconds[..TRIES], expected);
+        assert_eq!(seconds[TRIES..], [None, None]);
+        assert_eq!(next_try(&Loss::for_good("no such program".to_owned()), 1), None);
     }
 }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_core::ports::BoxFuture;
 use attache_core::ports::mcp::{
-    ServerEntry, ServerNotices, ServerOrigin, ServerState, ServerStatus, SessionServers, WaitingServer,
+    ServerEntry, ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers,
+    WaitingServer, WrittenPrompt,
 };
 use attache_core::ports::tool::{Tool, ToolSource};
 use futures_util::future::join_all;
@@ -14,8 +15,13 @@ use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::names::TakenNames;
+use crate::prompts::ListedPrompt;
+use crate::sampling::SamplingBudget;
 use crate::server::{Server, ServerView};
-use crate::tool::McpTool;
+use crate::subscriptions::Subscriptions;
+use crate::tool::{McpTool, SessionShare};
+
+mod prompts;
 
 #[derive(Debug)]
 pub(crate) struct OpenedServers {
@@ -27,10 +33,13 @@ pub(crate) struct OpenedServers {
     _guard: DropGuard,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Members {
     list: Vec<Member>,
     names: TakenNames,
+    commands: TakenNames,
+    /// Of all servers together.
+    budget: Arc<SamplingBudget>,
     /// All tools, while no server has others.
     tools: Option<Arc<[Arc<dyn Tool>]>>,
 }
@@ -59,12 +68,23 @@ struct RunningServer {
     tools: Vec<Arc<McpTool>>,
     /// Names stay what they were when a tool comes back.
     given: HashMap<String, String>,
+    /// The same for commands of prompts.
+    given_commands: HashMap<String, String>,
+    subscriptions: Arc<Subscriptions>,
+    share: Arc<SessionShare>,
 }
 
 impl OpenedServers {
     pub(crate) fn new(notices: ServerNotices) -> Self {
         let over = CancellationToken::new();
-        Self { members: Mutex::default(), notices, _guard: over.clone().drop_guard(), over }
+        let members = Members {
+            list: Vec::new(),
+            names: TakenNames::default(),
+            commands: TakenNames::of_commands(),
+            budget: Arc::default(),
+            tools: None,
+        };
+        Self { members: Mutex::new(members), notices, _guard: over.clone().drop_guard(), over }
     }
 
     fn lock(&self) -> MutexGuard<'_, Members> {
@@ -83,14 +103,19 @@ impl OpenedServers {
         };
         let view = server.view();
         self.watch(entry.name.clone(), view.clone());
+        let mut members = self.lock();
+        let share = SessionShare { budget: members.budget.clone(), ..SessionShare::default() };
         let running = RunningServer {
+            subscriptions: server.subscriptions(),
             server: Some(server),
             view,
             generation: 0,
             tools: Vec::new(),
             given: HashMap::new(),
+            given_commands: HashMap::new(),
+            share: Arc::new(share),
         };
-        self.lock().list.push(Member {
+        members.list.push(Member {
             name: entry.name.clone(),
             about: format!("{}, {from}", entry.transport.as_str()),
             reached: format!("{:?}", entry.transport),
@@ -111,12 +136,15 @@ impl OpenedServers {
     fn watch(&self, name: String, mut view: watch::Receiver<ServerView>) {
         let notices = self.notices.clone();
         tokio::spawn(self.over.clone().run_until_cancelled_owned(async move {
-            let mut is_told = false;
+            let (mut is_told, mut prompts) = (false, 0);
             loop {
-                let (state, left_out) = {
+                let (state, left_out, generation) = {
                     let view = view.borrow_and_update();
-                    (view.state.clone(), view.left_out)
+                    (view.state.clone(), view.left_out, view.prompts_generation)
                 };
+                if std::mem::replace(&mut prompts, generation) != generation {
+                    notices.prompts_changed();
+                }
                 match state {
                     ServerState::Failed(why) if !is_told => {
                         is_told = true;
@@ -142,7 +170,7 @@ impl OpenedServers {
 impl Members {
     /// Makes tools of what the servers list now. Those that have not changed stay the same objects.
     fn look(&mut self) {
-        let Self { list, names, tools } = self;
+        let Self { list, names, tools, .. } = self;
         for member in list {
             let MemberKind::Has(running) = &mut member.kind else { continue };
             let view = running.view.borrow().clone();
@@ -156,8 +184,8 @@ impl Members {
                 let given = running.given.entry(listed.name.clone());
                 let name = given.or_insert_with(|| names.take(&member.name, &listed.name)).clone();
                 let make = || {
-                    let view = running.view.clone();
-                    Arc::new(McpTool::new(name, &member.name, &member.reached, listed.clone(), view))
+                    let (view, share) = (running.view.clone(), running.share.clone());
+                    Arc::new(McpTool::new(name, &member.name, &member.reached, listed.clone(), view, share))
                 };
                 running.tools.push(same.unwrap_or_else(make));
             }
@@ -194,15 +222,23 @@ impl SessionServers for OpenedServers {
     fn status(&self) -> Vec<ServerStatus> {
         let mut members = self.lock();
         members.look();
+        // Gives each its command.
+        members.prompts();
         let status = |member: &Member| {
-            let (state, tools) = match &member.kind {
+            let (state, tools, prompts) = match &member.kind {
                 MemberKind::Has(running) => {
+                    let view = running.view.borrow();
+                    let command = |prompt: &ListedPrompt| running.given_commands.get(&prompt.name);
+                    let commands =
+                        view.prompts.iter().filter_map(command).map(|command| command.as_str().into());
                     let names = running.tools.iter().map(|tool| tool.spec().id.clone()).collect();
-                    (running.view.borrow().state.clone(), names)
+                    (view.state.clone(), names, commands.collect())
                 }
-                MemberKind::Waits(how) => (ServerState::WaitingForConsent(how.clone()), Vec::new()),
+                MemberKind::Waits(how) => {
+                    (ServerState::WaitingForConsent(how.clone()), Vec::new(), Vec::new())
+                }
             };
-            ServerStatus { name: member.name.clone(), about: member.about.clone(), state, tools }
+            ServerStatus { name: member.name.clone(), about: member.about.clone(), state, tools, prompts }
         };
         members.list.iter().map(status).collect()
     }
@@ -219,6 +255,38 @@ impl SessionServers for OpenedServers {
                 drop(view.wait_for(|view| view.is_settled).await);
             }))
             .await;
+        })
+    }
+
+    fn prompts(&self) -> Arc<[ServerPrompt]> {
+        self.lock().prompts()
+    }
+
+    fn write_out(
+        &self,
+        command: &str,
+        arguments: Vec<(String, String)>,
+    ) -> BoxFuture<'static, Result<WrittenPrompt, String>> {
+        Box::pin(self.writing(command, arguments))
+    }
+
+    fn suggestions(
+        &self,
+        command: &str,
+        given: Vec<(String, String)>,
+        argument: &str,
+    ) -> BoxFuture<'static, Vec<String>> {
+        Box::pin(self.suggesting(command, given, argument))
+    }
+
+    fn resource_news(&self) -> Option<String> {
+        let news = |member: &Member| match &member.kind {
+            MemberKind::Has(running) => running.share.read.news(&running.subscriptions),
+            MemberKind::Waits(_) => Vec::new(),
+        };
+        let changed: Vec<String> = self.lock().list.iter().flat_map(news).collect();
+        (!changed.is_empty()).then(|| {
+            format!("<note>\nResources that you have read have changed: {}\n</note>", changed.join(", "))
         })
     }
 

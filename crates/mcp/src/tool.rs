@@ -2,12 +2,14 @@
 //! name it `mcp:SERVER:TOOL`, and without one its user is asked.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Instant;
 
 use attache_core::ports::BoxFuture;
 use attache_core::ports::mcp::ServerState;
 use attache_core::ports::tool::{
-    Effect, OutcomeMetadata, Presentation, Shown, Site, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
+    Effect, OutcomeMetadata, Presentation, Shown, Site, Tool, ToolIdentity, ToolOutcome, ToolPlan,
+    ToolRuntime, ToolSpec,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -17,9 +19,12 @@ use crate::handler::{Caller, ProgressNews};
 use crate::limits::PROGRESS_LINES;
 use crate::listing::{ListedAction, ListedTool, shortened};
 use crate::names::{digest, sanitised};
+use crate::resources::ResourceWish;
 use crate::result::{self, fenced};
+use crate::sampling::SamplingBudget;
 use crate::schema;
 use crate::server::ServerView;
+use crate::subscriptions::ReadResources;
 
 #[derive(Debug)]
 pub(crate) struct McpTool {
@@ -28,7 +33,16 @@ pub(crate) struct McpTool {
     server: String,
     listed: ListedTool,
     view: watch::Receiver<ServerView>,
-    identity: u64,
+    session: Arc<SessionShare>,
+    identity: ToolIdentity,
+}
+
+/// What a session has of one server beside its tools.
+#[derive(Debug, Default)]
+pub(crate) struct SessionShare {
+    pub(crate) read: ReadResources,
+    /// Of all its servers.
+    pub(crate) budget: Arc<SamplingBudget>,
 }
 
 impl McpTool {
@@ -39,6 +53,7 @@ impl McpTool {
         reached: &str,
         listed: ListedTool,
         view: watch::Receiver<ServerView>,
+        session: Arc<SessionShare>,
     ) -> Self {
         let spec = ToolSpec {
             id: name.into(),
@@ -49,9 +64,9 @@ impl McpTool {
             effect: Effect::Mutates,
             hidden: false,
         };
-        let identity = digest(&[reached, &listed.description, &listed.schema.to_string()]);
+        let identity = ToolIdentity::of(reached, &listed.description, &listed.schema);
         let permission = permission(server, &listed.name);
-        Self { spec, permission, server: server.to_owned(), listed, view, identity }
+        Self { spec, permission, server: server.to_owned(), listed, view, session, identity }
     }
 
     pub(crate) fn listed(&self) -> &ListedTool {
@@ -100,11 +115,19 @@ impl McpTool {
             let content = vec![Shown::Text { text: fenced(&text.join("\n")) }];
             runtime.progress.show(Presentation { content, ..self.presentation() });
         };
-        let caller = Caller { call_id: runtime.call_id.clone(), client: runtime.site.client.clone() };
+        let caller = Caller {
+            call_id: runtime.call_id.clone(),
+            client: runtime.site.client.clone(),
+            side_model: runtime.side_model.clone(),
+            budget: self.session.budget.clone(),
+        };
         let calling = async {
             match self.listed.action {
-                ListedAction::Call => client.call(&self.listed.name, &input, caller, show).await,
-                ListedAction::Resources => client.resources(input["uri"].as_str()).await,
+                ListedAction::Call => client.call(&self.listed, &input, caller, show).await,
+                ListedAction::Resources => match ResourceWish::of(&input) {
+                    Ok(wish) => client.resources(wish, &self.session.read).await,
+                    Err(problem) => Err(CallFailure::Refused(problem.to_owned())),
+                },
             }
         };
         let answer = tokio::select! {
@@ -148,8 +171,8 @@ impl Tool for McpTool {
         &self.permission
     }
 
-    fn identity(&self) -> Option<u64> {
-        Some(self.identity)
+    fn identity(&self) -> Option<ToolIdentity> {
+        Some(self.identity.clone())
     }
 
     fn is_searchable(&self) -> bool {

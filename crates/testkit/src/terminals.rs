@@ -151,7 +151,7 @@ impl Shared {
 impl Delegate for TerminalClient {
     fn offers(&self) -> Offers {
         let is_lost = !self.0.state.lock().unwrap().losses.is_empty();
-        Offers { reads_texts: false, writes_texts: false, terminals: !is_lost, forms: false }
+        Offers { reads_texts: false, writes_texts: false, terminals: !is_lost, ..Offers::default() }
     }
 
     fn read_text(&self, _path: &Path, _lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>> {

@@ -145,6 +145,7 @@ impl Trial {
             writes: WriteGrant::Granted,
             result_bytes: usize::MAX,
             progress: Arc::clone(&self.progress) as Arc<dyn Progress>,
+            side_model: None,
             cancel: self.cancel.clone(),
         }
     }

@@ -5,7 +5,7 @@ use agent_client_protocol_schema::v1::{
     RequestPermissionResponse,
 };
 use attache_core::ports::client::{Answer, Question, Said, Selection};
-use attache_core::ports::delegate::FormAnswer;
+use attache_core::ports::delegate::{FormAnswer, PermitAnswer};
 use attache_core::ports::projects::ConsentAnswer;
 use serde_json::value::RawValue;
 
@@ -47,6 +47,16 @@ pub fn filled(response: &RawValue) -> FormAnswer {
         ElicitationAction::Decline => FormAnswer::Declined,
         // Cancelled, or an action of a later protocol.
         _ => FormAnswer::Dismissed,
+    }
+}
+
+/// One more thing that a call would do: only the very option lets it.
+pub fn permitted(response: &RawValue) -> PermitAnswer {
+    match serde_json::from_str::<RequestPermissionResponse>(response.get()).map(|said| said.outcome) {
+        Ok(RequestPermissionOutcome::Selected(chosen)) if &*chosen.option_id.0 == "allow_once" => {
+            PermitAnswer::Allowed
+        }
+        Ok(_) | Err(_) => PermitAnswer::Refused,
     }
 }
 

@@ -2,7 +2,8 @@
 //! when the server is started.
 
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
+    ServerTransport,
 };
 
 use super::fields::{Field, Invalid, Object, quoted};
@@ -39,6 +40,7 @@ pub(super) fn server(server: Field) -> Result<ServerEntry, Invalid> {
         transport,
         network: ServerNetwork::Granted,
         deadlines: ServerDeadlines::default(),
+        sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),
     })
 }

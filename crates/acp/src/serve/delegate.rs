@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use agent_client_protocol_schema::v1::{
-    ClientCapabilities, CreateTerminalRequest, CreateTerminalResponse, EnvVariable, ReadTextFileRequest,
-    ReadTextFileResponse, WriteTextFileRequest,
+    ClientCapabilities, CompleteElicitationNotification, CreateTerminalRequest, CreateTerminalResponse,
+    EnvVariable, ReadTextFileRequest, ReadTextFileResponse, WriteTextFileRequest,
 };
 use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::delegate::{
-    Delegate, DelegateError, Form, FormAnswer, Lines, Offers, Terminal, TerminalCommand, TerminalLoss,
+    AddressOffer, Delegate, DelegateError, Form, FormAnswer, Lines, Offers, Permit, PermitAnswer, Terminal,
+    TerminalCommand, TerminalLoss,
 };
 use attache_rpc::{Peer, RequestError};
 use serde::Serialize;
@@ -27,18 +28,21 @@ use super::forwarder::ForwarderCommand;
 use super::terminal::ClientTerminal;
 use crate::from_wire;
 use crate::limits::{FS_DEADLINE, REFUSAL_CHARS, SILENCES, TERMINAL_DEADLINE};
-use crate::to_wire::foreign_form;
+use crate::to_wire::{address_request, foreign_form, permit_request};
 
 /// What a client said in `initialize` that it does itself, as far as it is wanted.
 pub(super) fn offers(capabilities: &ClientCapabilities, wanted: ClientFs) -> Offers {
-    let forms = capabilities.elicitation.as_ref().is_some_and(|elicitation| elicitation.supports_form());
+    let elicitation = capabilities.elicitation.as_ref();
+    let forms = elicitation.is_some_and(|elicitation| elicitation.supports_form());
+    let addresses = elicitation.is_some_and(|elicitation| elicitation.supports_url());
     match wanted {
-        ClientFs::Never => Offers { forms, ..Offers::default() },
+        ClientFs::Never => Offers { forms, addresses, ..Offers::default() },
         ClientFs::Auto => Offers {
             reads_texts: capabilities.fs.read_text_file,
             writes_texts: capabilities.fs.write_text_file,
             terminals: capabilities.terminal,
             forms,
+            addresses,
         },
     }
 }
@@ -89,6 +93,7 @@ impl Delegate for ClientDelegate {
             writes_texts: offers.writes_texts && texts,
             terminals: offers.terminals && !no_terminals.load(Ordering::Relaxed),
             forms: offers.forms,
+            addresses: offers.addresses,
         }
     }
 
@@ -97,14 +102,37 @@ impl Delegate for ClientDelegate {
         Box::pin(async move {
             let request = foreign_form(&requests.session_id, form)
                 .map_err(|error| DelegateError::Refused(format!("the form can't be shown: {error}")))?;
-            let response = requests.peer.request("elicitation/create", &request, None).await;
-            let response = response.map_err(|error| match error {
-                RequestError::Closed => DelegateError::Gone,
-                RequestError::Deadline => DelegateError::Silent,
-                RequestError::Remote(error) => DelegateError::Refused(short(&error.message)),
-                RequestError::Encode(error) => DelegateError::Refused(error.to_string()),
-            })?;
+            let response = requests.ask("elicitation/create", &request, None).await?;
             Ok(from_wire::filled(&response))
+        })
+    }
+
+    fn offer_address(&self, address: AddressOffer) -> BoxFuture<'static, Result<FormAnswer, DelegateError>> {
+        let requests = self.0.clone();
+        Box::pin(async move {
+            let request = address_request(&requests.session_id, &address);
+            let response = requests.ask("elicitation/create", &request, None).await?;
+            Ok(from_wire::filled(&response))
+        })
+    }
+
+    fn address_done(&self, id: String) -> BoxFuture<'static, ()> {
+        let peer = self.0.peer.clone();
+        Box::pin(async move {
+            let done = CompleteElicitationNotification::new(id);
+            if let Err(error) = peer.notify("elicitation/complete", &done).await {
+                tracing::debug!(%error, "nobody is told that an address is done");
+            }
+        })
+    }
+
+    fn permit(&self, permit: Permit) -> BoxFuture<'static, Result<PermitAnswer, DelegateError>> {
+        let requests = self.0.clone();
+        Box::pin(async move {
+            let request = permit_request(&requests.session_id, &permit)
+                .map_err(|error| DelegateError::Refused(format!("it can't be shown: {error}")))?;
+            let response = requests.ask("session/request_permission", &request, None).await?;
+            Ok(from_wire::permitted(&response))
         })
     }
 

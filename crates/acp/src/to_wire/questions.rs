@@ -3,17 +3,17 @@
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, ElicitationFormMode, ElicitationMode, ElicitationPropertySchema,
-    ElicitationSchema, ElicitationSessionScope, EnumOption, MultiSelectPropertySchema, PermissionOption,
-    PermissionOptionKind, StringPropertySchema, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields,
-    ToolKind,
+    ElicitationSchema, ElicitationSessionScope, ElicitationUrlMode, EnumOption, MultiSelectPropertySchema,
+    PermissionOption, PermissionOptionKind, StringPropertySchema, ToolCallStatus, ToolCallUpdate,
+    ToolCallUpdateFields, ToolKind,
 };
 use attache_core::ids::SessionId;
 use attache_core::ports::client::{Ask, Choice, Question, Selection};
-use attache_core::ports::delegate::Form;
+use attache_core::ports::delegate::{AddressOffer, Form, Permit};
 use attache_core::ports::projects::ConsentRequest;
 use serde_json::{Value, json};
 
-use super::legible::{visible, visible_line};
+use super::legible::{fenced, visible, visible_line};
 
 /// The id of the option that chooses nothing: the model has to do without an answer.
 pub const NO_CHOICE: &str = "none";
@@ -54,6 +54,29 @@ pub fn foreign_form(session_id: &SessionId, form: Form) -> Result<Value, serde_j
         .tool_call_id(agent_client_protocol_schema::v1::ToolCallId::new(form.call_id.as_str().to_owned()));
     let mode = ElicitationMode::Form(ElicitationFormMode::new(scope, schema));
     serde_json::to_value(CreateElicitationRequest::new(mode, visible(&form.message)))
+}
+
+/// An address for the user to visit.
+pub fn address_request(session_id: &SessionId, address: &AddressOffer) -> CreateElicitationRequest {
+    let scope = ElicitationSessionScope::new(session_id.as_str().to_owned())
+        .tool_call_id(agent_client_protocol_schema::v1::ToolCallId::new(address.call_id.as_str().to_owned()));
+    let mode = ElicitationUrlMode::new(scope, address.id.clone(), address.url.clone());
+    CreateElicitationRequest::new(ElicitationMode::Url(mode), visible(&address.message))
+}
+
+/// One more thing that a call would do: this once or not at all.
+pub fn permit_request(session_id: &SessionId, permit: &Permit) -> Result<Value, serde_json::Error> {
+    let fields = ToolCallUpdateFields::new()
+        .title(visible_line(&permit.title))
+        .status(ToolCallStatus::InProgress)
+        .content(vec![fenced(&visible(&permit.text)).into()]);
+    let call = ToolCallUpdate::new(permit.call_id.as_str().to_owned(), fields);
+    let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
+    let options = [
+        option("allow_once", "Allow once", PermissionOptionKind::AllowOnce),
+        option("reject_once", "Reject", PermissionOptionKind::RejectOnce),
+    ];
+    Ok(json!({ "sessionId": session_id, "toolCall": serde_json::to_value(call)?, "options": options }))
 }
 
 /// The one field of the form about a project, and what it may hold.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use attache_acp::ClientFs;
 use attache_core::hooks::{EventName, Hook, HookCommand, HookHold, HookMatcher, HookOwner};
 use attache_core::limits::HOOK_TIME;
+use attache_core::ports::mcp::{ArgumentNeed, PromptArgument, ServerPrompt};
 use attache_core::watchdog::{Action, Approval, Rule};
 use attache_models::ScriptModel;
 use serde_json::Value;
@@ -141,6 +142,8 @@ pub(crate) struct Options {
     pub(crate) silent_start: bool,
     /// What the small model says, and its header if it has one.
     pub(crate) small: Vec<String>,
+    /// What a server of every session offers as commands.
+    pub(crate) prompts: Vec<ServerPrompt>,
     /// Header lines of the script.
     pub(crate) models: Vec<(usize, String)>,
     pub(crate) shown: Vec<String>,
@@ -264,6 +267,7 @@ impl Options {
                 let wrong = |error| format!("the text of an agent must be a string: {error}");
                 self.agents.push((name.to_owned(), serde_json::from_str(text).map_err(wrong)?));
             }
+            ("prompt", prompt) => self.prompts.push(read_prompt(prompt)),
             ("small", words) => self.small.push(words.to_owned()),
             ("search", answer) => {
                 let wrong = |error| format!("what a search answers must be JSON: {error}");
@@ -312,6 +316,18 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// `SERVER:PROMPT ARGUMENT [ARGUMENT]`, the second one not required.
+fn read_prompt(text: &str) -> ServerPrompt {
+    let mut words = text.split_whitespace();
+    let command = words.next().unwrap_or_default();
+    let argument = |word: &str| match word.strip_prefix('[').and_then(|word| word.strip_suffix(']')) {
+        Some(name) => PromptArgument { name: name.to_owned(), need: ArgumentNeed::Optional },
+        None => PromptArgument { name: word.to_owned(), need: ArgumentNeed::Required },
+    };
+    let description = format!("says {command}").into();
+    ServerPrompt { command: command.into(), description, arguments: words.map(argument).collect() }
 }
 
 /// `deny edit src/*`

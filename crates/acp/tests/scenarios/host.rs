@@ -16,7 +16,7 @@ use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::projects::{ProjectNotice, ProjectSettings, Projects};
 use attache_core::ports::store::ModelRef;
-use attache_core::ports::{BoxFuture, Clock, Compaction, Surroundings};
+use attache_core::ports::{BoxFuture, Clock, Compaction, Surroundings, ToolServers};
 use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, Firmness, ManifestRule};
 use attache_models::{Providers, ScriptModel};
@@ -24,6 +24,7 @@ use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, duplex, json_lines};
 use attache_store::{Durability, FileBlobs, SqliteStore, StoreLocation};
 use attache_testkit::client::TestClient;
+use attache_testkit::fakes::servers::FakeServers;
 use attache_testkit::http_server::{Answer, HttpServer};
 use attache_tools::{
     Equipment, HookProcesses, MachineSurroundings, SearchEndpoint, SearchProvider, SnapshotMover, UnheldHooks,
@@ -123,7 +124,7 @@ impl Host {
             model,
             compaction: options.compaction.then(|| Arc::new(compactor) as Arc<dyn Compaction>),
             tools: attache_tools::builtin(equipment).into(),
-            servers: None,
+            servers: servers(options),
             surroundings: options.knowledge.then(|| knowledge(home)),
             projects: agent_files(options),
             hooks: Some(Arc::new(HookProcesses { sandbox, unheld: UnheldHooks::Refused })),
@@ -204,6 +205,13 @@ impl Projects for AgentFiles {
         let found = self.0.clone();
         Box::pin(async move { found })
     }
+}
+
+/// A server that offers prompts and no tools.
+fn servers(options: &Options) -> Option<Arc<dyn ToolServers>> {
+    let servers = FakeServers::new(&[]);
+    servers.offer_prompts(&options.prompts);
+    (!options.prompts.is_empty()).then(|| Arc::new(servers) as Arc<dyn ToolServers>)
 }
 
 fn agent_files(options: &Options) -> Option<Arc<dyn Projects>> {

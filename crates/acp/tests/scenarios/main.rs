@@ -53,6 +53,7 @@ topics! {
     requests
     restart
     rewind
+    server_prompts
     sessions
     several_clients
     skill

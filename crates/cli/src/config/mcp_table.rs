@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
+    ServerTransport,
 };
 use toml_edit::{Item, TableLike};
 
@@ -14,7 +15,7 @@ use super::keys::mismatch;
 use super::{Config, ConfiguredServer, Origin};
 use crate::project_files::PROJECT_CONFIG;
 
-pub(super) const SERVER_KEYS: [&str; 13] = [
+pub(super) const SERVER_KEYS: [&str; 14] = [
     "command",
     "args",
     "env",
@@ -24,6 +25,7 @@ pub(super) const SERVER_KEYS: [&str; 13] = [
     "headers",
     "oauth",
     "network",
+    "sampling",
     "enabled",
     "connect_timeout_ms",
     "list_timeout_ms",
@@ -72,8 +74,8 @@ impl FileReader<'_> {
         let (mut entry, enabled) = read.unwrap_or_else(|| {
             let transport = ServerTransport::Unusable(String::new());
             let (deadlines, oauth) = (ServerDeadlines::default(), OAuthSettings::default());
-            let origin = source.clone();
-            (ServerEntry { name: String::new(), origin, transport, network, deadlines, oauth }, true)
+            let (name, origin, sampling) = (String::new(), source.clone(), ServerSampling::Refused);
+            (ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }, true)
         });
         if !problems.is_empty() {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -97,9 +99,24 @@ impl FileReader<'_> {
         let deadlines = self.deadlines(table);
         let oauth = self.oauth(table);
         let transport = self.transport(table, origin)?;
+        let sampling = self.sampling(table);
         let (name, origin) = (String::new(), ServerOrigin::User);
-        let entry = ServerEntry { name, origin, transport, network, deadlines, oauth };
+        let entry = ServerEntry { name, origin, transport, network, deadlines, sampling, oauth };
         Some((entry, enabled.is_none_or(|enabled| enabled.value)))
+    }
+
+    /// A project does not give its own servers the user's model.
+    fn sampling(&mut self, table: &ServerTable<'_>) -> ServerSampling {
+        let ServerTable { path, entries } = table;
+        match self.entry(path, *entries, "sampling", "true or false", Item::as_bool) {
+            Some(wanted) if wanted.value && matches!(self.scope(), FileScope::Project) => {
+                let message = format!("`{path}.sampling` counts only in your own configuration");
+                self.refuse(wanted.origin, message);
+                ServerSampling::Refused
+            }
+            Some(wanted) if wanted.value => ServerSampling::Asked,
+            Some(_) | None => ServerSampling::Refused,
+        }
     }
 
     fn deadlines(&mut self, table: &ServerTable<'_>) -> ServerDeadlines {

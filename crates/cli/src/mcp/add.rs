@@ -5,13 +5,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
+    ServerTransport,
 };
 
 use super::{edit, json};
 use crate::answer;
 use crate::args::McpAddArgs;
+use crate::projects::shell_word;
 
 pub(super) fn run(file: &Path, args: &McpAddArgs) -> Result<ExitCode> {
     let entries = entries(args)?;
@@ -20,9 +23,10 @@ pub(super) fn run(file: &Path, args: &McpAddArgs) -> Result<ExitCode> {
     for entry in &entries {
         if known.contains(&entry.name) {
             bail!(
-                "{} has a server `{}` already; to replace it: attache mcp remove {0}",
+                "{} has a server `{}` already; to replace it: attache mcp remove {}",
                 file.display(),
-                entry.name
+                legible_line(&entry.name),
+                shell_word(Path::new(&entry.name))
             );
         }
         if let ServerTransport::Unusable(problem) = &entry.transport {
@@ -34,9 +38,10 @@ pub(super) fn run(file: &Path, args: &McpAddArgs) -> Result<ExitCode> {
     for entry in &entries {
         tell_of_plain_values(entry);
         answer::write(&format!(
-            "Added {} to {}. To try it: attache mcp test {0}\n",
-            entry.name,
-            file.display()
+            "Added {} to {}. To try it: attache mcp test {}\n",
+            legible_line(&entry.name),
+            file.display(),
+            shell_word(Path::new(&entry.name))
         ))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -47,9 +52,13 @@ fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
     let Some(text) = &args.json else {
         let transport = transport(args)?;
         let name = args.name.clone().unwrap_or_default();
-        let (origin, deadlines, oauth) =
-            (ServerOrigin::User, ServerDeadlines::default(), OAuthSettings::default());
-        return Ok(vec![ServerEntry { name, origin, transport, network, deadlines, oauth }]);
+        let (origin, deadlines, sampling, oauth) = (
+            ServerOrigin::User,
+            ServerDeadlines::default(),
+            ServerSampling::Refused,
+            OAuthSettings::default(),
+        );
+        return Ok(vec![ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }]);
     };
     // One server alone has no name of its own.
     let wrapped = args.name.as_ref().map(|name| {
@@ -73,12 +82,16 @@ fn transport(args: &McpAddArgs) -> Result<ServerTransport> {
         if !rest.is_empty() || !args.env.is_empty() {
             bail!("an address takes neither arguments nor variables");
         }
-        let headers = args.header.iter().map(|header| pair(header, ':')).collect::<Result<_>>()?;
+        let headers =
+            args.header.iter().map(|header| pair("--header", header, ':')).collect::<Result<_>>()?;
         let url = (*first).clone();
         return Ok(match args.transport.as_deref() {
             Some("sse") => ServerTransport::Sse { url, headers },
             Some(_) | None => ServerTransport::Http { url, headers },
         });
+    }
+    if let Some((scheme, _)) = first.split_once("://") {
+        bail!("an address must begin with http:// or https://, not {}://", legible_line(scheme));
     }
     if !args.header.is_empty() || args.transport.is_some() {
         bail!("headers and a transport belong to an address, and `{first}` is a program");
@@ -91,16 +104,16 @@ fn transport(args: &McpAddArgs) -> Result<ServerTransport> {
         }
         rest => ((*first).clone(), rest.iter().map(|word| (*word).clone()).collect()),
     };
-    let environment = args.env.iter().map(|variable| pair(variable, '=')).collect::<Result<_>>()?;
+    let environment = args.env.iter().map(|variable| pair("--env", variable, '=')).collect::<Result<_>>()?;
     Ok(ServerTransport::Stdio { command, arguments, environment, directory: None })
 }
 
-fn pair(text: &str, between: char) -> Result<(String, HiddenText)> {
+fn pair(option: &str, text: &str, between: char) -> Result<(String, HiddenText)> {
     match text.split_once(between) {
         Some((name, value)) if !name.trim().is_empty() => {
             Ok((name.trim().to_owned(), HiddenText::new(value.trim())))
         }
-        Some(_) | None => bail!("write it as NAME{between}VALUE"),
+        Some(_) | None => bail!("{option} takes NAME{between}VALUE, not `{}`", legible_line(text)),
     }
 }
 

@@ -117,7 +117,7 @@ pub(super) fn store(file: &Path, document: &DocumentMut) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin};
+    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin, ServerSampling};
 
     fn entry(name: &str, transport: ServerTransport) -> ServerEntry {
         let (origin, network) = (ServerOrigin::User, ServerNetwork::Granted);
@@ -127,6 +127,7 @@ mod tests {
             transport,
             network,
             deadlines: ServerDeadlines::default(),
+            sampling: ServerSampling::Refused,
             oauth: OAuthSettings::default(),
         }
     }

@@ -4,7 +4,7 @@
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
     HiddenText, OAuthSettings, PrivateAddresses, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin,
-    ServerTransport,
+    ServerSampling, ServerTransport,
 };
 use serde_json::{Map, Value};
 
@@ -66,7 +66,8 @@ impl ServersFile<'_> {
             (ServerTransport::Unusable(problem), OAuthSettings::default())
         });
         let (name, origin) = (name.to_owned(), self.origin.clone());
-        ServerEntry { name, origin, transport, network, deadlines: ServerDeadlines::default(), oauth }
+        let (deadlines, sampling) = (ServerDeadlines::default(), ServerSampling::Refused);
+        ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }
     }
 }
 

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use attache_core::legible::legible_line;
 use attache_core::ports::Projects;
 use attache_core::ports::mcp::{
-    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
 };
 use attache_mcp::oauth::{LoginPlan, Logout, Revocation};
 use attache_sandbox::programs::Programs;
@@ -112,6 +112,7 @@ fn at_address(url: &str) -> ServerEntry {
         transport: ServerTransport::Http { url: url.to_owned(), headers: Vec::new() },
         network: ServerNetwork::Granted,
         deadlines: ServerDeadlines::default(),
+        sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),
     }
 }

@@ -129,3 +129,30 @@ async fn a_mistake_in_the_configuration_fails_that_server_only() {
     let (ok, _, err) = run(&home, &["test", "kin"]).await;
     assert!(!ok && err.contains("did you mean `kind`?"), "{err}");
 }
+
+#[tokio::test]
+async fn what_can_not_be_meant_is_refused_and_named() {
+    let home = home("on *\n  text \"ok\"\n");
+    for (words, why) in [
+        (&["add", "a", "ftp://x/y"][..], "must begin with http:// or https://, not ftp://"),
+        (&["add", "a", "--env", "KEY", "python3"], "--env takes NAME=VALUE, not `KEY`"),
+        (&["add", "a", "--header", "KEY", "https://x"], "--header takes NAME:VALUE, not `KEY`"),
+        (&["add", "a", "--transport", "sse", "python3"], "`python3` is a program"),
+    ] {
+        let (ok, _, err) = run(&home, words).await;
+        assert!(!ok && err.contains(why), "{words:?}: {err}");
+    }
+    let (ok, out, err) =
+        run(&home, &["add", "my server", "python3", server_path().to_str().unwrap(), "rich"]).await;
+    assert!(ok && out.contains("attache mcp test 'my server'"), "{out}{err}");
+    let (ok, out, err) = run(&home, &["test", "my server"]).await;
+    assert!(ok && out.contains("ready: 8 tools, 2 prompts"), "{out}{err}");
+    assert!(out.contains("/my_server:greet who [how]: Greets somebody"), "{out}");
+    let (_, out, _) = run(&home, &["add", "gone", "python3", "/nowhere.py"]).await;
+    assert!(out.contains("attache mcp test gone"), "{out}");
+    let (_, out, _) = run(&home, &["list"]).await;
+    assert!(
+        out.contains("gone (stdio, of your configuration): failed: ") && !out.contains("tried again"),
+        "{out}"
+    );
+}

@@ -173,3 +173,60 @@ async fn ten_dead_servers_cost_a_new_session_nothing() {
     assert!(with <= without * 2 + Duration::from_millis(5), "{with:?} with, {without:?} without");
     agent.finish(&home).await;
 }
+
+#[tokio::test]
+async fn dead_lines_are_the_configurations() {
+    let home = home(SCRIPT);
+    let entry = |name: &str, mode: &str, line: &str| {
+        format!(
+            "[mcp.{name}]\ncommand = [\"python3\", {}, \"{mode}\"]\n{line}\n",
+            json!(crate::stage::server_path())
+        )
+    };
+    home.write_config(&format!(
+        "{}{}{}",
+        entry("silent", "hang-initialize", "connect_timeout_ms = 1500"),
+        entry("listless", "hang-list", "list_timeout_ms = 900"),
+        entry("bad", "hang-call", "call_timeout_ms = 700"),
+    ));
+    let agent = home.start();
+    let id = session(&agent, &home, &[]).await;
+    let result = call(&agent, &id, "bad").await;
+    assert_eq!(result["status"], "failed");
+    assert!(shown(&result).contains("did not answer within 700 ms; it was told to stop"), "{result}");
+    for why in ["did not answer initialize within 1500 ms", "did not answer tools/list within 900 ms"] {
+        agent
+            .client
+            .wait_for(why, |message| {
+                let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+                text.contains(why) && text.contains("it is tried again in 1 s")
+            })
+            .await;
+    }
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_server_that_nags_bothers_nobody_who_shows_no_forms_and_asks_few_at_once() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "nags"), named("good", "good")]).await;
+    assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
+    assert!(shown(&call(&agent, &id, "go").await).contains("still here"));
+    let asked = agent.client.received();
+    assert!(asked.iter().all(|message| message["method"] != "elicitation/create"));
+    agent.finish(&home).await;
+    let agent = home.start();
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
+    agent.client.expect("initialize", params).await;
+    agent.client.set_policy(|method, params| match method {
+        "elicitation/create" => attache_testkit::client::Reply::Never,
+        _ => attache_testkit::client::Reply::choose("allow_once", params),
+    });
+    let id = open(&agent, &home, &[named("bad", "nags")]).await;
+    assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
+    let asked = agent.client.received();
+    let count = asked.iter().filter(|message| message["method"] == "elicitation/create").count();
+    assert!((1..=32).contains(&count), "{count} questions at once");
+    agent.finish(&home).await;
+}

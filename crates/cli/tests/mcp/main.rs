@@ -5,6 +5,7 @@ mod browser;
 mod commands;
 mod hostile;
 mod oauth;
+mod offers;
 mod peers;
 mod processes;
 mod projects;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use attache_testkit::binary::Home;
+use attache_testkit::binary::{Agent, Home};
 use attache_testkit::client::Reply;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
@@ -36,7 +36,7 @@ fn script(calls: &[(&str, Value)]) -> String {
     )
 }
 
-/// What the pinned server offers a client that does not sample.
+/// What the pinned server offers.
 fn every_tool() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("all_echo", json!({ "message": "hello" }), "Echo: hello"),
@@ -52,6 +52,24 @@ fn every_tool() -> Vec<(&'static str, Value, &'static str)> {
         ("all_toggle-subscriber-updates", json!({}), "pdates"),
         ("all_get-roots-list", json!({}), "file://"),
         ("all_trigger-elicitation-request", json!({}), "Ada Lovelace"),
+        ("all_trigger-url-elicitation", json!({ "url": "https://example.org/login" }), "completed the URL"),
+        (
+            "all_trigger-url-elicitation",
+            json!({ "url": "https://example.org/again", "errorPath": true }),
+            "The user goes to https://modelcontextprotocol.io now",
+        ),
+        ("all_trigger-sampling-request", json!({ "prompt": "say it", "maxTokens": 50 }), "sampled words"),
+        ("all_simulate-research-query", json!({ "topic": "tides" }), "Research Report: tides"),
+        (
+            "all_simulate-research-query",
+            json!({ "topic": "moons", "ambiguous": true }),
+            "accepted without selection",
+        ),
+        (
+            "all_gzip-file-as-resource",
+            json!({ "name": "x.gz", "data": "data:text/plain,hello", "outputType": "resource" }),
+            "application/gzip",
+        ),
         ("all_resources", json!({}), "demo://resource"),
         (
             "all_resources",
@@ -61,26 +79,33 @@ fn every_tool() -> Vec<(&'static str, Value, &'static str)> {
     ]
 }
 
-async fn check_everything(server: Value) {
+/// `server`: its entry in the user's configuration, where alone it may be let ask a model.
+async fn check_everything(server: &str) {
     let tools = every_tool();
     let made: Vec<(&str, Value)> =
         tools.iter().map(|(tool, arguments, _)| (*tool, arguments.clone())).collect();
-    let home = home(&script(&made));
+    let home = home(&format!("{}on \"Resource \"*\n  text \"sampled words\"\n", script(&made)));
+    home.write_config(&format!(
+        "small_model = \"script/vision\"\n[mcp.all]\nsampling = true\ncall_timeout_ms = 60000\n{server}\n"
+    ));
     let agent = home.start_with(&["--model", "script/vision"]);
-    let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
+    let elicitation = json!({ "form": {}, "url": {} });
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": elicitation } });
     agent.client.expect("initialize", params).await;
     agent.client.set_policy(|method, params| match method {
+        "elicitation/create" if params["mode"] == "url" => Reply::Result(json!({ "action": "accept" })),
         "elicitation/create" => {
             Reply::Result(json!({ "action": "accept", "content": { "name": "Ada Lovelace" } }))
         }
         _ => Reply::choose("allow_once", params),
     });
-    let id = open(&agent, &home, &[server]).await;
+    let id = open(&agent, &home, &[]).await;
     let mark = agent.client.mark();
     let results = calls(&agent, &id, "go").await;
     assert_eq!(results.len(), tools.len());
-    for (result, (tool, _, expected)) in results.iter().zip(&tools) {
-        assert_eq!(result["status"], "completed", "{tool}: {result}");
+    for (result, (tool, arguments, expected)) in results.iter().zip(&tools) {
+        let status = if arguments["errorPath"] == true { "failed" } else { "completed" };
+        assert_eq!(result["status"], status, "{tool}: {result}");
         assert!(result.to_string().contains(expected), "{tool}: {result}");
     }
     let is_live = |update: &Value| update["status"] == "in_progress" && shown(update).contains(" of 4");
@@ -91,20 +116,29 @@ async fn check_everything(server: Value) {
         agent.client.updates_since(mark, &id).iter().map(Value::to_string).collect::<String>()
     };
     for name in listed.split('`').filter(|word| word.starts_with("all_")) {
-        assert!(
-            tools.iter().any(|(tool, ..)| *tool == name) || TOO_MUCH.contains(&name),
-            "{name} is not called"
-        );
+        assert!(tools.iter().any(|(tool, ..)| *tool == name), "{name} is not called");
     }
+    check_prompts(&agent, &id).await;
     agent.finish(&home).await;
 }
 
-/// What needs the network of the machine, or a client that has tasks.
-const TOO_MUCH: [&str; 2] = ["all_gzip-file-as-resource", "all_simulate-research-query"];
+/// The prompts of the same server, typed as commands.
+async fn check_prompts(agent: &Agent, id: &str) {
+    for prompt in ["/all:simple-prompt", "/all:args-prompt 'New York'", "/all:resource-prompt Text 1"] {
+        agent.prompt(id, prompt).await.unwrap_or_else(|error| panic!("{prompt}: {error:?}"));
+    }
+    for (typed, suggested) in [
+        ("/all:completable-prompt", "Engineering, Sales, Marketing, Support"),
+        ("/all:completable-prompt Sales", "David, Eve, Frank"),
+    ] {
+        let error = format!("{:?}", agent.prompt(id, typed).await.unwrap_err());
+        assert!(error.contains(suggested), "{typed}: {error}");
+    }
+}
 
 #[tokio::test]
 async fn everything_over_stdio() {
-    check_everything(stdio("all", "server-everything", &[])).await;
+    check_everything(&format!("command = [\"node\", {}]", json!(program("server-everything")))).await;
 }
 
 /// A server that listens; ends with the test.
@@ -125,17 +159,43 @@ async fn listening(mode: &str) -> (Child, u16) {
 #[tokio::test]
 async fn everything_over_streamable_http() {
     let (mut child, port) = listening("streamableHttp").await;
-    check_everything(json!({ "type": "http", "name": "all", "url": format!("http://127.0.0.1:{port}/mcp"), "headers": [] })).await;
+    check_everything(&format!("url = \"http://127.0.0.1:{port}/mcp\"")).await;
     child.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_at_an_address_learns_of_other_directories() {
+    let (mut child, port) = listening("streamableHttp").await;
+    let url = format!("http://127.0.0.1:{port}/mcp");
+    let server = json!({ "type": "http", "name": "all", "url": url, "headers": [] });
+    let home = home(&script(&[("all_get-roots-list", json!({}))]));
+    let agent = home.start();
+    let id = session(&agent, &home, std::slice::from_ref(&server)).await;
+    let before = call(&agent, &id, "go").await.to_string();
+    let other = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let name = other.path().file_name().unwrap().to_str().unwrap().to_owned();
+    assert!(before.contains("file://") && !before.contains(&name), "{before}");
+    let params = json!({
+        "sessionId": id, "cwd": home.workspace(), "mcpServers": [server],
+        "additionalDirectories": [other.path()],
+    });
+    agent.client.expect("session/resume", params).await;
+    // It asks for them when it is told, and its answers follow.
+    for _ in 0..60 {
+        let now = call(&agent, &id, "go").await.to_string();
+        if now.contains(&name) {
+            agent.finish(&home).await;
+            return child.kill().await.unwrap();
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("it still has the directories of before");
 }
 
 #[tokio::test]
 async fn everything_over_sse() {
     let (mut child, port) = listening("sse").await;
-    check_everything(
-        json!({ "type": "sse", "name": "all", "url": format!("http://127.0.0.1:{port}/sse"), "headers": [] }),
-    )
-    .await;
+    check_everything(&format!("url = \"http://127.0.0.1:{port}/sse\"\ntransport = \"sse\"")).await;
     child.kill().await.unwrap();
 }
 

@@ -64,6 +64,10 @@ async fn a_server_of_a_project_waits_for_consent_and_a_change_asks_again() {
         std::fs::write(&path, text("good --other")).unwrap();
         let (changed, _) = state(&home, false).await;
         assert!(changed.contains("waiting for consent"), "{changed}");
+        let asked = home.command().arg("trust").output().await.unwrap();
+        let asked = String::from_utf8(asked.stdout).unwrap();
+        let lines: Vec<&str> = asked.lines().filter(|line| line.starts_with("MCP server proj ")).collect();
+        assert!(lines.len() == 2 && !lines[0].contains("--other") && lines[1].contains("--other"), "{asked}");
     }
 }
 

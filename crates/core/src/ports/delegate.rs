@@ -17,6 +17,8 @@ pub struct Offers {
     pub terminals: bool,
     /// Puts forms to its user.
     pub forms: bool,
+    /// Shows its user addresses to visit.
+    pub addresses: bool,
 }
 
 /// What somebody else than the agent wants to know of the user, in the middle of a call.
@@ -35,6 +37,32 @@ pub enum FormAnswer {
     Declined,
     /// Put aside without an answer.
     Dismissed,
+}
+
+/// An address that somebody else than the agent wants the user to visit. Nobody but the user opens it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressOffer {
+    pub call_id: CallId,
+    /// Of this offer, among all of this client.
+    pub id: String,
+    /// Who wants it, where it leads and why.
+    pub message: String,
+    pub url: String,
+}
+
+/// Something that a call does only with the user's word for this once, whatever rules say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permit {
+    pub call_id: CallId,
+    pub title: String,
+    /// All that it is about.
+    pub text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PermitAnswer {
+    Allowed,
+    Refused,
 }
 
 /// The lines wanted of a text; `first` is 1-based.
@@ -96,6 +124,20 @@ pub trait Delegate: Send + Sync + Debug {
     /// What the user says to a form; waits for as long as that takes.
     fn fill(&self, _form: Form) -> BoxFuture<'static, Result<FormAnswer, DelegateError>> {
         let refused = DelegateError::Refused("it puts no forms to its user".to_owned());
+        Box::pin(std::future::ready(Err(refused)))
+    }
+    /// What the user says to an address: a filled answer has no fields and means that they will go there.
+    fn offer_address(&self, _address: AddressOffer) -> BoxFuture<'static, Result<FormAnswer, DelegateError>> {
+        let refused = DelegateError::Refused("it shows its user no addresses".to_owned());
+        Box::pin(std::future::ready(Err(refused)))
+    }
+    /// What an address was for is done.
+    fn address_done(&self, _id: String) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+    /// What the user says to one more thing that a call would do; waits for as long as that takes.
+    fn permit(&self, _permit: Permit) -> BoxFuture<'static, Result<PermitAnswer, DelegateError>> {
+        let refused = DelegateError::Refused("it puts no such question to its user".to_owned());
         Box::pin(std::future::ready(Err(refused)))
     }
     /// From now on it offers no terminals; the user is told.

@@ -9,6 +9,10 @@ use std::time::Duration;
 use super::BoxFuture;
 use super::tool::{ToolSource, Workspace};
 
+mod prompts;
+
+pub use prompts::{ArgumentNeed, PromptArgument, ServerPrompt, WrittenPrompt};
+
 /// A server as somebody asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerEntry {
@@ -18,6 +22,7 @@ pub struct ServerEntry {
     pub transport: ServerTransport,
     pub network: ServerNetwork,
     pub deadlines: ServerDeadlines,
+    pub sampling: ServerSampling,
     pub oauth: OAuthSettings,
 }
 
@@ -110,6 +115,15 @@ pub enum ServerNetwork {
     Withheld,
 }
 
+/// Whether a server may ask for answers of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ServerSampling {
+    #[default]
+    Refused,
+    /// The user is asked about each.
+    Asked,
+}
+
 /// How long a server may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerDeadlines {
@@ -189,19 +203,37 @@ pub struct ServerStatus {
     pub state: ServerState,
     /// As models call them.
     pub tools: Vec<Arc<str>>,
+    /// As they are typed, without the slash.
+    pub prompts: Vec<Arc<str>>,
 }
 
-/// Tells people about servers: a title, and what it means. May be called from any task.
+/// Between why a server is not there and when it is tried again.
+pub const TRIED_AGAIN: &str = "; it is tried again in ";
+
+/// Tells a session about its servers. May be called from any task.
 #[derive(Clone)]
-pub struct ServerNotices(Arc<dyn Fn(String, String) + Send + Sync>);
+pub struct ServerNotices(Arc<dyn Fn(ServerNews) + Send + Sync>);
+
+/// What a session is told of its servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ServerNews {
+    /// For people: a title, and what it means.
+    Notice { title: String, description: String },
+    /// `SessionServers::prompts` says something else than before.
+    PromptsChanged,
+}
 
 impl ServerNotices {
-    pub fn new(tell: impl Fn(String, String) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
+    pub fn new(hear: impl Fn(ServerNews) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(hear))
     }
 
     pub fn tell(&self, title: String, description: String) {
-        (self.0)(title, description);
+        (self.0)(ServerNews::Notice { title, description });
+    }
+
+    pub fn prompts_changed(&self) {
+        (self.0)(ServerNews::PromptsChanged);
     }
 }
 
@@ -228,6 +260,24 @@ pub trait SessionServers: ToolSource {
     fn status(&self) -> Vec<ServerStatus>;
     /// Resolves when none is on its way for the first time any more.
     fn settled(&self) -> BoxFuture<'static, ()>;
+    /// What can be typed as commands: the prompts of those that are there.
+    fn prompts(&self) -> Arc<[ServerPrompt]>;
+    /// One of them as its server writes it out, given its arguments by their names. The error is for who typed
+    /// it.
+    fn write_out(
+        &self,
+        command: &str,
+        arguments: Vec<(String, String)>,
+    ) -> BoxFuture<'static, Result<WrittenPrompt, String>>;
+    /// What an argument of a prompt may be beside those that are given, as far as its server says.
+    fn suggestions(
+        &self,
+        command: &str,
+        given: Vec<(String, String)>,
+        argument: &str,
+    ) -> BoxFuture<'static, Vec<String>>;
+    /// Resources that a model has read and that have changed since, in words, each told once.
+    fn resource_news(&self) -> Option<String>;
     /// Lets go of them: what no other session has ends.
     fn close(&self) -> BoxFuture<'static, ()>;
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::client::Question;
-use super::{BoxFuture, Delegate, SnapshotSink};
+use super::{BoxFuture, Delegate, SideModel, SnapshotSink};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
 use crate::seen::{SeenFiles, Sight};
@@ -19,9 +19,11 @@ use crate::watchdog::{ReadRules, Verdict};
 use crate::work_state::BackgroundMark;
 
 mod access;
+mod identity;
 mod source;
 
 pub use access::{Access, CommandAccess, CommandNature};
+pub use identity::ToolIdentity;
 pub use source::{FixedTools, ToolSource, ToolSources};
 
 /// How an editor draws a call.
@@ -317,6 +319,8 @@ pub struct ToolRuntime {
     /// What the result may take of the model's context; tools have bounds of their own beside it.
     pub result_bytes: usize,
     pub progress: Arc<dyn Progress>,
+    /// For a tool that was asked for a model's answer; `None` where there is none.
+    pub side_model: Option<Arc<dyn SideModel>>,
     pub cancel: CancellationToken,
 }
 
@@ -328,7 +332,7 @@ pub trait Tool: Send + Sync + Debug {
     }
     /// What it is, as far as that may become something else under the same name: an answer for always is
     /// about this. `None`: it stays what it is.
-    fn identity(&self) -> Option<u64> {
+    fn identity(&self) -> Option<ToolIdentity> {
         None
     }
     /// Whether its calls are for a person to answer: not offered where there is none.

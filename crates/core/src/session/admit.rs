@@ -3,6 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::choose::aside;
+use super::knowledge::ResolvedPrompt;
 use super::lease::LeaseAfter;
 use super::queue::tombstone;
 use super::run::{Firing, TurnHandle};
@@ -60,8 +61,12 @@ impl Session {
         self.take_lease().await?;
         let Prompt { parts, message_id, runtime_context, arrival, source } = prompt;
         let parts = match source {
-            PromptSource::Person => self.resolve_command(parts).await?,
-            PromptSource::OtherAgent | PromptSource::Agent => parts,
+            PromptSource::Person => self.resolve_any_command(parts, message_id.as_ref()).await?,
+            PromptSource::OtherAgent | PromptSource::Agent => Some(parts),
+        };
+        let Some(parts) = parts else {
+            let message_id = message_id.unwrap_or_else(|| self.hub.ports.ids.message());
+            return Ok(self.turned_away(message_id, accept));
         };
         if let Some(message_id) = &message_id
             && let Some(admitted) = self.admitted_before(message_id, &parts).await?
@@ -76,8 +81,7 @@ impl Session {
         // A model that is still to be found is held to it when the message fires.
         let model = self.current_model();
         let Some(parts) = self.take_in(parts, model, Some(&message_id)).await? else {
-            drop(accept.send(message_id.clone()));
-            return Ok(Admitted::Done(self.cancelled(message_id)));
+            return Ok(self.turned_away(message_id, accept));
         };
         let asked = match source {
             PromptSource::Person | PromptSource::OtherAgent => {
@@ -86,8 +90,7 @@ impl Session {
             PromptSource::Agent => Some(parts),
         };
         let Some(parts) = asked else {
-            drop(accept.send(message_id.clone()));
-            return Ok(Admitted::Done(self.cancelled(message_id)));
+            return Ok(self.turned_away(message_id, accept));
         };
         // A turn that ended meanwhile has given it back.
         self.take_lease().await?;
@@ -104,31 +107,45 @@ impl Session {
         }
         // Whoever sent it must know its id before anybody can be shown it.
         drop(accept.send(message_id.clone()));
+        let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
+        let queued = Queued { message_id, queued_at, runtime_context, client, arrival };
+        self.fire_or_enqueue(queued, parts, source).await
+    }
+
+    /// Nothing is before it: it is a turn now. Otherwise it waits.
+    async fn fire_or_enqueue(
+        &mut self,
+        queued: Queued,
+        parts: Vec<Part>,
+        source: PromptSource,
+    ) -> Result<Admitted, HubError> {
+        let message_id = queued.message_id.clone();
+        let is_command = slash_commands::invocation(&parts).is_some();
         if self.activity.is_running() || !self.queue.is_empty() {
             // Nothing goes on from a command.
-            let is_command = slash_commands::invocation(&parts).is_some();
-            let arrival = if is_command { Arrival::Waits } else { arrival };
-            let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
-            let message_id = message_id.clone();
-            let queued = Queued { message_id, queued_at, runtime_context, client, arrival };
-            self.enqueue(queued, &parts, source).await?;
-        } else {
-            let is_command = slash_commands::invocation(&parts).is_some();
-            if !is_command && self.await_servers(&message_id).await == ServersAwaited::Cancelled {
-                return Ok(Admitted::Done(self.cancelled(message_id)));
-            }
-            let place = self.insertion(&message_id, &parts, None, source)?;
-            let place = Box::new(move |seq| {
-                let mut changes = place;
-                if let Some(Change::InsertMessage(row)) = changes.first_mut() {
-                    row.seq = Some(seq);
-                }
-                changes
-            });
-            let message_id = message_id.clone();
-            self.fire(Firing { message_id, parts, runtime_context, client, place }).await?;
+            let arrival = if is_command { Arrival::Waits } else { queued.arrival };
+            self.enqueue(Queued { arrival, ..queued }, &parts, source).await?;
+            return Ok(Admitted::Waits(message_id));
         }
+        if !is_command && self.await_servers(&message_id).await == ServersAwaited::Cancelled {
+            return Ok(Admitted::Done(self.cancelled(message_id)));
+        }
+        let mut changes = self.insertion(&message_id, &parts, None, source)?;
+        let place = Box::new(move |seq| {
+            if let Some(Change::InsertMessage(row)) = changes.first_mut() {
+                row.seq = Some(seq);
+            }
+            changes
+        });
+        let Queued { runtime_context, client, .. } = queued;
+        self.fire(Firing { message_id: message_id.clone(), parts, runtime_context, client, place }).await?;
         Ok(Admitted::Waits(message_id))
+    }
+
+    /// A prompt that was cancelled on its way in; its sender learns its id all the same.
+    fn turned_away(&self, message_id: MessageId, accept: oneshot::Sender<MessageId>) -> Admitted {
+        drop(accept.send(message_id.clone()));
+        Admitted::Done(self.cancelled(message_id))
     }
 
     /// The end of a prompt that never got to its turn.
@@ -147,8 +164,9 @@ impl Session {
             return Ok(Some(Admitted::Done(self.cancelled(id.clone()))));
         };
         let sent = parts_of(&rows)?.into_iter().filter(|part| !is_news(part) && !hooks::is_word(part));
-        let sent: Vec<_> = sent.map(media::as_sent).collect();
-        let shelved: Vec<_> = shelved.into_iter().map(media::as_sent).collect();
+        let sent: Vec<_> = sent.map(media::as_sent).map(slash_commands::as_typed).collect();
+        let shelved = shelved.into_iter().map(media::as_sent).map(slash_commands::as_typed);
+        let shelved: Vec<_> = shelved.collect();
         if row.session_id != self.id || sent != shelved {
             return Err(HubError::Invalid(format!("message id {id} was used already for other content")));
         }
@@ -308,7 +326,13 @@ impl Session {
         };
         let stored = parts_of(&rows)?;
         // Who edited it while the session was not open knew none of its commands.
-        let parts = self.resolve_command(stored.clone()).await?;
+        let parts = match self.resolve_command(stored.clone()).await? {
+            ResolvedPrompt::Parts(parts) => parts,
+            ResolvedPrompt::OfServer(prompt, _) => {
+                let text = format!("`/{}` is for its server to write out: send it again", prompt.command);
+                return Err(HubError::Invalid(text));
+            }
+        };
         let id = queued.message_id.clone();
         let now = self.hub.ports.clock.now_ms();
         let mut changes = Vec::new();

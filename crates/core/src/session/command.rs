@@ -102,6 +102,8 @@ pub(crate) enum SessionCommand {
         title: String,
         description: Option<String>,
     },
+    /// Servers offer other prompts than before.
+    PromptsChanged,
     /// A call of the turn under way gives work to a child.
     TaskTerms(Reply<TaskTerms>),
     /// A child begins to work in the background, once this is stored.

@@ -14,6 +14,7 @@ use crate::hub::HubError;
 use crate::limits::{KNOWLEDGE_TIME, TEMPLATE_EXPANSION_BYTES};
 use crate::part::Part;
 use crate::ports::FoundKnowledge;
+use crate::ports::mcp::ServerPrompt;
 use crate::ports::model::ModelInfo;
 use crate::skills::Skill;
 use crate::slash_commands::{CommandAction, KnownCommands, SlashCommands, TypedCommand, in_first_place};
@@ -29,6 +30,14 @@ pub(crate) enum Knowing {
 
 /// A task that crashed has found nothing.
 type LookResult = Result<FoundKnowledge, JoinError>;
+
+/// A prompt with its command recognised, if it is one.
+#[derive(Debug)]
+pub(super) enum ResolvedPrompt {
+    Parts(Vec<Part>),
+    /// A server has to be asked first.
+    OfServer(Arc<ServerPrompt>, Vec<Part>),
+}
 
 impl Knowing {
     /// Waits for the look to come back; for ever when there is none.
@@ -81,8 +90,8 @@ impl Session {
             tracing::warn!(%error, "looking for skills and commands crashed");
             FoundKnowledge::default()
         });
-        self.slash_commands = SlashCommands::built_in().with(&found);
-        self.commands_feed.send_replace(KnownCommands::All(self.slash_commands.clone()));
+        self.commands_of_files = SlashCommands::built_in().with(&found);
+        self.list_commands();
         if !found.skills.is_empty() {
             // Its workspace knows of none.
             self.setup = None;
@@ -100,6 +109,14 @@ impl Session {
         }
     }
 
+    /// What can be typed now, told to whoever is attached once all of it is known.
+    pub(super) fn list_commands(&mut self) {
+        self.slash_commands = self.commands_of_files.with_prompts(self.servers.prompts());
+        if let Knowing::Known = self.knowing {
+            self.commands_feed.send_replace(KnownCommands::All(self.slash_commands.clone()));
+        }
+    }
+
     /// The index stays as it was when the prompt was first assembled.
     pub(super) fn capture_skill_index(&mut self, window: u64) {
         let index = self.skills.section(window);
@@ -113,23 +130,27 @@ impl Session {
         self.row.metadata.skill_index().unwrap_or_default().to_owned()
     }
 
-    /// The parts of a prompt with a known command recognised and written out, as they are stored.
-    pub(super) async fn resolve_command(&mut self, parts: Vec<Part>) -> Result<Vec<Part>, HubError> {
-        let Some(typed) = TypedCommand::of(&parts) else { return Ok(parts) };
+    /// The parts of a prompt with a known command recognised and written out, as they are stored; what a server
+    /// writes out is left to it.
+    pub(super) async fn resolve_command(&mut self, parts: Vec<Part>) -> Result<ResolvedPrompt, HubError> {
+        let Some(typed) = TypedCommand::of(&parts) else { return Ok(ResolvedPrompt::Parts(parts)) };
         if self.slash_commands.find(typed.name).is_none() {
             self.know().await;
         }
         let Some(command) = self.slash_commands.find(typed.name).cloned() else {
             // A slip is answered with what was meant, as a command; anything else is text.
-            return Ok(match self.slash_commands.slip_of(typed.name) {
+            return Ok(ResolvedPrompt::Parts(match self.slash_commands.slip_of(typed.name) {
                 Some(_) => {
                     let part = typed.part(None, &TurnChoice::default());
                     in_first_place(parts, part)
                 }
                 None => parts,
-            });
+            }));
         };
         let (expansion, choice) = match &command.action {
+            CommandAction::OfServer(prompt) => {
+                return Ok(ResolvedPrompt::OfServer(Arc::clone(prompt), parts));
+            }
             CommandAction::Run(_) | CommandAction::Compaction => (None, TurnChoice::default()),
             CommandAction::Template(template) => {
                 let text = template.expand(typed.arguments);
@@ -141,7 +162,7 @@ impl Session {
             }
         };
         let part = typed.part(expansion, &choice);
-        Ok(in_first_place(parts, part))
+        Ok(ResolvedPrompt::Parts(in_first_place(parts, part)))
     }
 
     async fn with_skill(&self, skill: &Arc<Skill>, task: &str) -> Result<String, HubError> {
@@ -187,7 +208,7 @@ impl Session {
     }
 }
 
-fn too_long(name: &str) -> HubError {
+pub(super) fn too_long(name: &str) -> HubError {
     HubError::Invalid(format!(
         "`/{name}` would become more than {TEMPLATE_EXPANSION_BYTES} bytes; say less behind it"
     ))

@@ -45,7 +45,9 @@ impl Session {
     ) -> Result<(), HubError> {
         self.demand_waiting(message_id)?;
         let Prompt { parts, runtime_context, .. } = prompt;
-        let parts = self.resolve_command(parts).await?;
+        let Some(parts) = self.resolve_any_command(parts, None).await? else {
+            return Err(HubError::Invalid("the edit was cancelled".to_owned()));
+        };
         let model = self.current_model();
         let Some(parts) = self.take_in(parts, model, None).await? else {
             return Err(HubError::Invalid("the edit was cancelled".to_owned()));

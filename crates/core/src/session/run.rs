@@ -181,7 +181,12 @@ impl Session {
         let text = match action {
             Ok(CommandAction::Run(run)) => run(self, &command.arguments).await,
             // The first has its turn above, the others are prompts.
-            Ok(CommandAction::Compaction | CommandAction::Template(_) | CommandAction::Skill(_)) => return,
+            Ok(
+                CommandAction::Compaction
+                | CommandAction::Template(_)
+                | CommandAction::Skill(_)
+                | CommandAction::OfServer(_),
+            ) => return,
             Err(problem) => Ok(problem),
         };
         let text = text.unwrap_or_else(|error| sentence(&error.to_string()));

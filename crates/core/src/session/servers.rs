@@ -11,7 +11,7 @@ use crate::ids::MessageId;
 use crate::limits::{SERVERS_CLOSE, SERVERS_WAIT};
 use crate::metadata::SessionMeta;
 use crate::ports::SessionServers;
-use crate::ports::mcp::{ServerEntry, ServerNotices, ServerStatus, WantedServers};
+use crate::ports::mcp::{ServerEntry, ServerNews, ServerNotices, ServerPrompt, ServerStatus, WantedServers};
 use crate::ports::store::Change;
 use crate::watchdog::Rules;
 
@@ -21,6 +21,8 @@ pub(crate) struct OwnServers {
     /// What the latest new, load, resume or fork asked for.
     requested: Vec<ServerEntry>,
     open: Option<OpenServers>,
+    /// What is listed as commands.
+    prompts: Arc<[ServerPrompt]>,
     first_wait: FirstWait,
     /// That this host has none was said already.
     absence_told: bool,
@@ -53,6 +55,27 @@ pub(super) enum ServersAwaited {
 impl OwnServers {
     pub(crate) fn requested(&self) -> &[ServerEntry] {
         &self.requested
+    }
+
+    pub(super) fn open_servers(&self) -> Option<Arc<dyn SessionServers>> {
+        Some(self.open.as_ref()?.servers.clone())
+    }
+
+    pub(super) fn prompts(&self) -> &[ServerPrompt] {
+        &self.prompts
+    }
+
+    /// Looks what can be typed; says whether that is something else than before.
+    pub(super) fn take_prompts(&mut self) -> bool {
+        let now = self.open.as_ref().map(|open| open.servers.prompts()).unwrap_or_default();
+        let is_other = *now != *self.prompts;
+        self.prompts = now;
+        is_other
+    }
+
+    /// For the next message to the model.
+    pub(super) fn resource_news(&self) -> Option<String> {
+        self.open.as_ref()?.servers.resource_news()
     }
 
     fn status(&self) -> Vec<ServerStatus> {
@@ -101,11 +124,16 @@ impl Session {
         let Some(servers) = self.hub.ports.servers.clone() else { return self.tell_of_no_servers() };
         let wanted = self.wanted_servers();
         let commands = self.commands.clone();
-        let notices = ServerNotices::new(move |title, description| {
+        let notices = ServerNotices::new(move |news| {
+            let command = match news {
+                ServerNews::Notice { title, description } => {
+                    SessionCommand::Notice { severity: "warning", title, description: Some(description) }
+                }
+                ServerNews::PromptsChanged => SessionCommand::PromptsChanged,
+            };
+            // A session that has ended has nobody to tell.
             if let Some(commands) = commands.upgrade() {
-                let description = Some(description);
-                // A session that has ended has nobody to tell.
-                drop(commands.send(SessionCommand::Notice { severity: "warning", title, description }));
+                drop(commands.send(command));
             }
         });
         let workspace = Arc::new(self.workspace());
@@ -113,6 +141,7 @@ impl Session {
         let servers = servers.open(workspace, wanted.clone(), notices);
         self.toolbox.set_own(servers.clone());
         self.servers.open = Some(OpenServers { servers, additional, wanted });
+        self.list_server_prompts();
     }
 
     fn tell_of_no_servers(&mut self) {
@@ -151,12 +180,26 @@ impl Session {
         }
     }
 
+    /// What is typed first may be a prompt of a server that is still on its way; `None`: the user cancelled, or
+    /// the session ends.
+    pub(super) async fn await_prompts(&mut self, message_id: Option<&MessageId>) -> Option<()> {
+        self.begin_to_know();
+        if let (Some(open), FirstWait::Due) = (&self.servers.open, self.servers.first_wait) {
+            let settled = tokio::time::timeout(SERVERS_WAIT, open.servers.settled());
+            // Late ones are there from the next prompt on.
+            drop(self.meanwhile(settled, message_id).await?);
+            self.servers.first_wait = FirstWait::Done;
+        }
+        self.list_server_prompts();
+        Some(())
+    }
+
     /// An answer for always is about a tool as it is now.
     pub(super) fn keep_ruled_tools(&mut self, rules: &Rules, stored: &mut SessionMeta) {
         for permission in rules.iter().map(|rule| rule.permission.as_str()) {
             let Some(identity) = self.toolbox.identity(permission) else { continue };
             if self.row.metadata.ruled_tool(permission).is_none() {
-                self.row.metadata.set_ruled_tool(permission, Some(&format!("{identity:016x}")));
+                self.row.metadata.set_ruled_tool(permission, Some(&identity.to_text()));
                 stored.copy_ruled_tools(&self.row.metadata);
             }
         }
@@ -167,17 +210,17 @@ impl Session {
     pub(super) fn forget_changed_tools(&mut self) {
         let Lineage::Root = self.lineage else { return };
         let rules = self.authority.get().rules;
-        let is_changed = |permission: &&str| {
-            let now = self.toolbox.identity(permission).map(|identity| format!("{identity:016x}"));
-            now.is_some_and(|now| self.row.metadata.ruled_tool(permission) != Some(now.as_str()))
+        let change = |permission: &str| {
+            let (now, kept) = (self.toolbox.identity(permission)?, self.row.metadata.ruled_tool(permission));
+            (kept != Some(now.to_text().as_str())).then(|| (permission.to_owned(), now.changes_since(kept)))
         };
-        let changed: Vec<String> =
-            rules.iter().map(|rule| rule.permission.as_str()).filter(is_changed).map(str::to_owned).collect();
+        let changed: Vec<(String, String)> =
+            rules.iter().filter_map(|rule| change(rule.permission.as_str())).collect();
         if changed.is_empty() {
             return;
         }
         let mut patch = self.empty_patch();
-        for permission in &changed {
+        for (permission, _) in &changed {
             self.authority.forget(permission);
             self.row.metadata.set_ruled_tool(permission, None);
         }
@@ -191,8 +234,8 @@ impl Session {
             severity: "warning",
             title: "You are asked again about tools that have changed".to_owned(),
             description: Some(format!(
-                "{}: its server, its description or its arguments are others than when you answered for always.",
-                changed.join(", ")
+                "Since you answered for always: {}.",
+                changed.iter().map(|(tool, what)| format!("{tool}: {what}")).collect::<Vec<_>>().join("; ")
             )),
         });
     }
@@ -220,11 +263,14 @@ impl Session {
 pub(crate) async fn mcp(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
     session.connect_servers();
     let line = |status: &ServerStatus| {
-        let ServerStatus { name, about, state, tools } = status;
+        let ServerStatus { name, about, state, tools, prompts } = status;
         let reason = state.reason().map(|why| format!(": {why}")).unwrap_or_default();
         let names: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
         let tools = if names.is_empty() { String::new() } else { format!("; tools: {}", names.join(", ")) };
-        format!("- `{name}` ({about}): {}{reason}{tools}", state.as_str())
+        let names: Vec<String> = prompts.iter().map(|prompt| format!("`/{prompt}`")).collect();
+        let prompts =
+            if names.is_empty() { String::new() } else { format!("; prompts: {}", names.join(", ")) };
+        format!("- `{name}` ({about}): {}{reason}{tools}{prompts}", state.as_str())
     };
     let lines: Vec<String> = session.servers.status().iter().map(line).collect();
     Ok(match lines.is_empty() {

@@ -110,7 +110,8 @@ impl Session {
         let mode = self.mode_news(&setup.agent, conversation);
         let told_mode = mode.as_ref().map(|_| &*setup.agent.id);
         let (ended, background) = self.ended_background(conversation);
-        let news = [cut, background, mode.clone(), environment, changed.clone()];
+        let resources = self.servers.resource_news();
+        let news = [cut, background, mode.clone(), environment, resources, changed.clone()];
         let text = news.into_iter().flatten().collect::<Vec<_>>().join("\n");
         if text.is_empty() {
             return None;

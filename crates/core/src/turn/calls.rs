@@ -12,6 +12,7 @@ use super::call::{Call, CallPlan, CallState, Grant};
 use super::gate::Gate;
 use super::progress::Recorder;
 use super::results::{finished, preliminary};
+use super::side_model::TurnSideModel;
 use super::snapshots::CallSnapshots;
 use super::{StepStop, Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
@@ -197,6 +198,7 @@ impl Turn {
             snapshots: snapshots.clone().map(|snapshots| snapshots as Arc<dyn SnapshotSink>),
             result_bytes: self.result_bytes(),
             progress: recorder.clone(),
+            side_model: Some(Arc::new(TurnSideModel::of(self))),
             cancel: cancel.clone(),
         };
         let (tool, input) = (planned.tool.clone(), call.input.clone());

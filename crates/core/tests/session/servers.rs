@@ -8,7 +8,8 @@ use attache_core::hub::SessionPlace;
 use attache_core::part::ToolState;
 use attache_core::ports::client::Answer;
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerTransport,
+    ArgumentNeed, HiddenText, OAuthSettings, PromptArgument, ServerDeadlines, ServerEntry, ServerNetwork,
+    ServerOrigin, ServerPrompt, ServerSampling, ServerTransport,
 };
 use attache_core::turn::TurnEnd;
 use attache_testkit::fakes::servers::FakeServers;
@@ -48,6 +49,7 @@ fn entry(name: &str) -> ServerEntry {
         },
         network: ServerNetwork::Granted,
         deadlines: ServerDeadlines::default(),
+        sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),
     }
 }
@@ -108,7 +110,7 @@ async fn an_answer_for_always_is_about_the_tool_as_it_was() {
     let world = World::new(CALL).with_servers(servers.clone());
     let (_process, session) = world.session().await;
     let client = answering(&[Answer::AllowAlways, Answer::RejectOnce]);
-    let attachment = join(&session, client.clone()).await;
+    let (shown, reading) = read(join(&session, client.clone()).await);
     for _ in 0..2 {
         assert_eq!(say(&session, "go").await, finished());
     }
@@ -118,7 +120,11 @@ async fn an_answer_for_always_is_about_the_tool_as_it_was() {
     assert_eq!(client.asked().len(), 2, "it is another tool now");
     let last = world.answers(session.id()).pop().unwrap();
     assert_eq!(tools_of(&last)[0].state, ToolState::OutputDenied);
-    drop(attachment);
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let told = format!("{:?}", shown.lock().unwrap());
+    let why = "mcp:fake:go: its description is another and its arguments are others (new: 1; gone: 0)";
+    assert!(told.contains(why), "{told}");
+    reading.abort();
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,4 +193,56 @@ async fn mcp_says_how_they_are() {
     let (_process, session) = world.session().await;
     say(&session, "/mcp").await;
     assert_eq!(text_of(&world.answers(session.id())[0]), "- `fake` (a fake): ready; tools: `fake_go`");
+}
+
+fn server_prompt(command: &str, arguments: &[(&str, ArgumentNeed)]) -> ServerPrompt {
+    let argument =
+        |(name, need): &(&str, ArgumentNeed)| PromptArgument { name: (*name).to_owned(), need: *need };
+    let arguments = arguments.iter().map(argument).collect();
+    ServerPrompt { command: command.into(), description: "a prompt".into(), arguments }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_prompt_may_be_one_of_a_server_that_still_connects() {
+    let servers = FakeServers::new(&[]);
+    servers.set_ready(false);
+    servers.offer_prompts(&[server_prompt("fake:greet", &[("who", ArgumentNeed::Required)])]);
+    let world = World::new("on *\n text \"on\"").with_servers(servers.clone());
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("/fake:greet Ada"));
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    servers.set_ready(true);
+    assert_eq!(ticket.outcome.await.unwrap().unwrap().end, finished());
+    let sent = format!("{:?}", world.model.requests()[0].passages.last());
+    assert!(sent.contains("fake:greet says who=Ada"), "{sent}");
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prompt_that_its_server_never_writes_can_be_cancelled() {
+    let servers = FakeServers::new(&[]);
+    servers.offer_prompts(&[server_prompt("fake:log", &[("slow", ArgumentNeed::Required)])]);
+    let world = World::new("on *\n text \"on\"").with_servers(servers.clone());
+    let (_process, session) = world.session().await;
+    let ticket = session.prompt(prompt("/fake:log x"));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    session.cancel();
+    assert_eq!(ticket.outcome.await.unwrap().unwrap().end, TurnEnd::Aborted);
+    assert_eq!(say(&session, "two").await, finished());
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn news_of_resources_go_to_the_model_with_the_next_message_once() {
+    let servers = FakeServers::new(&[]);
+    let world = World::new("on *\n text \"on\"").with_servers(servers.clone());
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "one").await, finished());
+    servers.tell_resource("<note>\nchanged: a://1\n</note>");
+    assert_eq!(say(&session, "two").await, finished());
+    assert_eq!(say(&session, "three").await, finished());
+    let told = |request: &attache_core::ports::ModelRequest| {
+        format!("{:?}", request.passages.last()).matches("changed: a://1").count()
+    };
+    assert_eq!(world.model.requests().iter().map(told).collect::<Vec<_>>(), [0, 1, 0]);
 }

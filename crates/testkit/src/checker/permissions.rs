@@ -22,7 +22,12 @@ struct Open {
 }
 
 impl Permissions {
+    /// A question in the middle of a call that runs is about one more thing it would do: the call goes on,
+    /// whatever the answer.
     pub(super) fn asked(&mut self, id: RequestKey, params: &Value) {
+        if params["toolCall"]["status"] == "in_progress" {
+            return;
+        }
         let Some(call) = key(params, &params["toolCall"]) else { return };
         let options = params["options"]
             .as_array()

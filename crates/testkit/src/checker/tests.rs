@@ -312,6 +312,23 @@ fn a_call_must_not_run_while_its_permission_is_open() {
 }
 
 #[test]
+fn a_question_in_the_middle_of_a_call_refuses_only_what_it_is_about() {
+    let options = json!([{"optionId": "no", "name": "Reject", "kind": "reject_once"}]);
+    let asked = |call: &str| {
+        json!({"id": 1, "method": "session/request_permission", "params": {"sessionId": "ses_1",
+            "toolCall": {"toolCallId": call, "status": "in_progress"}, "options": options}})
+    };
+    let running = || Wire::in_session().update(call("c1")).update(status("c1", "in_progress"));
+    let wire = running().a(asked("c1")).update(status("c1", "in_progress")).choose(1, "no");
+    assert_eq!(wire.update(status("c1", "completed")).rules(), []);
+    assert_eq!(
+        running().a(asked("c2")).choose(1, "no").rules(),
+        [Rule::ToolCall],
+        "it is about a known call"
+    );
+}
+
+#[test]
 fn a_withdrawn_question_refuses_nothing() {
     let wire = Wire::in_session()
         .update(call("c1"))

@@ -49,7 +49,7 @@ impl FakeEditor {
 
     /// Reads and writes texts.
     pub fn with_texts() -> Self {
-        Self::offering(Offers { reads_texts: true, writes_texts: true, terminals: false, forms: false })
+        Self::offering(Offers { reads_texts: true, writes_texts: true, ..Offers::default() })
     }
 
     pub fn open(&self, path: impl Into<PathBuf>, text: &str) {

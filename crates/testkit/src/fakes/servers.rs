@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use attache_core::ports::BoxFuture;
 use attache_core::ports::mcp::{
-    ServerNotices, ServerState, ServerStatus, SessionServers, ToolServers, WantedServers,
+    ServerNotices, ServerPrompt, ServerState, ServerStatus, SessionServers, ToolServers, WantedServers,
+    WrittenPrompt,
 };
 use attache_core::ports::tool::{
-    Effect, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSource, ToolSpec, Workspace,
+    Effect, Site, Tool, ToolIdentity, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSource, ToolSpec,
+    Workspace,
 };
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -21,6 +23,10 @@ struct FakeServerState {
     tools: Mutex<Arc<[Arc<dyn Tool>]>>,
     is_ready: watch::Sender<bool>,
     opened: Mutex<Vec<WantedServers>>,
+    notices: Mutex<Vec<ServerNotices>>,
+    prompts: Mutex<Arc<[ServerPrompt]>>,
+    /// The next message to the model tells it.
+    resource_news: Mutex<Option<String>>,
     closed: Mutex<usize>,
 }
 
@@ -30,6 +36,9 @@ impl FakeServers {
             tools: Mutex::new(tools(names, 0)),
             is_ready: watch::Sender::new(true),
             opened: Mutex::default(),
+            notices: Mutex::default(),
+            prompts: Mutex::default(),
+            resource_news: Mutex::default(),
             closed: Mutex::default(),
         }))
     }
@@ -37,6 +46,18 @@ impl FakeServers {
     /// They have these tools from now on, which are others than those with the same names before.
     pub fn change(&self, names: &[&str], identity: u64) {
         *self.0.tools.lock().unwrap() = tools(names, identity);
+    }
+
+    /// They offer these prompts from now on, and say so. One is written out as its arguments; an argument that
+    /// is called `slow` is never done.
+    pub fn offer_prompts(&self, prompts: &[ServerPrompt]) {
+        *self.0.prompts.lock().unwrap() = prompts.into();
+        self.0.notices.lock().unwrap().iter().for_each(ServerNotices::prompts_changed);
+    }
+
+    /// A resource that the model has read is another now.
+    pub fn tell_resource(&self, news: &str) {
+        *self.0.resource_news.lock().unwrap() = Some(news.to_owned());
     }
 
     pub fn set_ready(&self, is_ready: bool) {
@@ -87,8 +108,9 @@ impl Tool for FakeTool {
         &self.permission
     }
 
-    fn identity(&self) -> Option<u64> {
-        Some(self.identity)
+    fn identity(&self) -> Option<ToolIdentity> {
+        let identity = self.identity.to_string();
+        Some(ToolIdentity::of("fake", &identity, &json!({ "properties": { identity.as_str(): {} } })))
     }
 
     fn is_searchable(&self) -> bool {
@@ -116,6 +138,7 @@ impl ToolServers for FakeServers {
             notices.tell(format!("{} was asked for", entry.name), "by the client".to_owned());
         }
         self.0.opened.lock().unwrap().push(wanted);
+        self.0.notices.lock().unwrap().push(notices);
         Arc::new(FakeSessionServers(self.0.clone()))
     }
 }
@@ -136,12 +159,46 @@ impl SessionServers for FakeSessionServers {
     fn status(&self) -> Vec<ServerStatus> {
         let tools = self.tools().iter().map(|tool| tool.spec().id.clone()).collect();
         let state = if *self.0.is_ready.borrow() { ServerState::Ready } else { ServerState::Connecting };
-        vec![ServerStatus { name: "fake".to_owned(), about: "a fake".to_owned(), state, tools }]
+        let prompts = self.prompts().iter().map(|prompt| prompt.command.clone()).collect();
+        vec![ServerStatus { name: "fake".to_owned(), about: "a fake".to_owned(), state, tools, prompts }]
     }
 
     fn settled(&self) -> BoxFuture<'static, ()> {
         let mut is_ready = self.0.is_ready.subscribe();
         Box::pin(async move { drop(is_ready.wait_for(|is_ready| *is_ready).await) })
+    }
+
+    fn prompts(&self) -> Arc<[ServerPrompt]> {
+        match *self.0.is_ready.borrow() {
+            true => self.0.prompts.lock().unwrap().clone(),
+            false => Arc::new([]),
+        }
+    }
+
+    fn write_out(
+        &self,
+        command: &str,
+        arguments: Vec<(String, String)>,
+    ) -> BoxFuture<'static, Result<WrittenPrompt, String>> {
+        if arguments.iter().any(|(name, _)| name == "slow") {
+            return Box::pin(std::future::pending());
+        }
+        let said: Vec<String> = arguments.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+        let text = format!("{command} says{}", said.concat());
+        Box::pin(std::future::ready(Ok(WrittenPrompt { text, pictures: Vec::new() })))
+    }
+
+    fn suggestions(
+        &self,
+        _command: &str,
+        _given: Vec<(String, String)>,
+        argument: &str,
+    ) -> BoxFuture<'static, Vec<String>> {
+        Box::pin(std::future::ready(vec![format!("some {argument}"), "another".to_owned()]))
+    }
+
+    fn resource_news(&self) -> Option<String> {
+        self.0.resource_news.lock().unwrap().take()
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

@@ -1,0 +1,70 @@
+//! What a project's configuration would change, as its user is shown it before they consent.
+
+use std::path::Path;
+
+use attache_core::ports::projects::ConsentRequest;
+use attache_core::trust::{TrustChange, TrustChangeKind};
+use toml_edit::{Document, Item};
+
+use crate::mcp::told::{self, ToldServers};
+use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
+
+/// Each file whole, because all of it takes effect; of what was trusted before only what is other now, the MCP
+/// servers as they were `before` beside what they are.
+pub(crate) fn shown(
+    found: &ProjectFiles,
+    changes: Option<&[TrustChange]>,
+    before: Option<&ToldServers>,
+) -> String {
+    let mut text = match changes {
+        None => format!("{} wants to change more than what the model reads:\n", found.project.display()),
+        Some(_) => format!("Changed in {} since you trusted it:\n", found.project.display()),
+    };
+    if let (Some(_), Some(before)) = (changes, before) {
+        let lines = told::changes(before, &told::servers_of(found));
+        lines.iter().for_each(|line| text.push_str(&format!("{line}\n")));
+    }
+    for (path, bytes) in &found.files {
+        let what = match changes.map(|changes| changes.iter().find(|change| change.path == *path)) {
+            Some(None) => continue,
+            Some(Some(TrustChange { kind: TrustChangeKind::Added, .. })) => " (new)",
+            Some(Some(TrustChange { kind: TrustChangeKind::Changed, .. })) => " (changed)",
+            Some(Some(TrustChange { kind: TrustChangeKind::Removed, .. })) | None => "",
+        };
+        text.push_str(&format!("\n--- {}{what}\n", path.display()));
+        text.push_str(String::from_utf8_lossy(bytes).trim_end());
+        text.push('\n');
+    }
+    let runs = hooks_of(found);
+    if !runs.is_empty() {
+        text.push('\n');
+        runs.iter().for_each(|hook| text.push_str(&format!("runs by itself at {hook}\n")));
+    }
+    let removed = changes.into_iter().flatten().filter(|change| change.kind == TrustChangeKind::Removed);
+    removed.for_each(|change| text.push_str(&format!("\n--- {} (gone)\n", change.path.display())));
+    text.push('\n');
+    text
+}
+
+/// What its configuration runs without being asked, as it is written there: its event and its command.
+fn hooks_of(found: &ProjectFiles) -> Vec<String> {
+    let bytes = found.text_of(Path::new(PROJECT_CONFIG)).unwrap_or_default();
+    let Ok(document) = Document::parse(String::from_utf8_lossy(bytes).into_owned()) else {
+        return Vec::new();
+    };
+    let Some(hooks) = document.get("hooks").and_then(Item::as_array_of_tables) else { return Vec::new() };
+    let shown = |item: Option<&Item>| match item {
+        None => "?".to_owned(),
+        Some(item) => match item.as_str() {
+            Some(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+            None => item.to_string().trim().to_owned(),
+        },
+    };
+    hooks.iter().map(|hook| format!("{}: {}", shown(hook.get("event")), shown(hook.get("command")))).collect()
+}
+
+/// What a project's servers are, if it still is what was shown.
+pub(super) fn told_then(request: &ConsentRequest) -> ToldServers {
+    let found = ProjectFiles::find(&request.project).ok().filter(|found| found.content() == request.content);
+    found.map(|found| told::servers_of(&found)).unwrap_or_default()
+}

@@ -1,0 +1,151 @@
+//! Prompts of servers as commands of a session: listed behind the others, written out by their server when they
+//! are typed.
+
+use super::Session;
+use super::knowledge::{ResolvedPrompt, too_long};
+use crate::command_templates::{TurnChoice, words_for};
+use crate::hub::HubError;
+use crate::ids::MessageId;
+use crate::limits::TEMPLATE_EXPANSION_BYTES;
+use crate::part::Part;
+use crate::ports::mcp::{ArgumentNeed, ServerPrompt};
+use crate::slash_commands::{TypedCommand, in_first_place};
+
+impl Session {
+    /// The parts of a prompt with a known command recognised and written out, as they are stored; `None`: the
+    /// user cancelled, or the session ends.
+    pub(super) async fn resolve_any_command(
+        &mut self,
+        parts: Vec<Part>,
+        message_id: Option<&MessageId>,
+    ) -> Result<Option<Vec<Part>>, HubError> {
+        if self.may_be_of_server(&parts) && self.await_prompts(message_id).await.is_none() {
+            return Ok(None);
+        }
+        match self.resolve_command(parts).await? {
+            ResolvedPrompt::Parts(parts) => Ok(Some(parts)),
+            ResolvedPrompt::OfServer(prompt, parts) => self.write_out(&prompt, parts, message_id).await,
+        }
+    }
+
+    /// A name that nobody has yet, of the form that prompts of servers have.
+    fn may_be_of_server(&self, parts: &[Part]) -> bool {
+        let typed = TypedCommand::of(parts);
+        typed.is_some_and(|typed| typed.name.contains(':') && self.slash_commands.find(typed.name).is_none())
+    }
+
+    async fn write_out(
+        &mut self,
+        prompt: &ServerPrompt,
+        parts: Vec<Part>,
+        message_id: Option<&MessageId>,
+    ) -> Result<Option<Vec<Part>>, HubError> {
+        let Some(typed) = TypedCommand::of(&parts) else { return Ok(Some(parts)) };
+        let Some(servers) = self.servers.open_servers() else { return Ok(Some(parts)) };
+        let arguments = match arguments(prompt, typed.arguments) {
+            Ok(arguments) => arguments,
+            Err(ArgumentMistake::TooMany) => {
+                let text = format!("`/{}` takes nothing behind it", prompt.command);
+                return Err(HubError::Invalid(text));
+            }
+            Err(ArgumentMistake::Missing { name, given }) => {
+                let suggesting = servers.suggestions(&prompt.command, given, &name);
+                let Some(suggestions) = self.meanwhile(suggesting, message_id).await else { return Ok(None) };
+                return Err(missing(prompt, &name, &suggestions));
+            }
+        };
+        let writing = servers.write_out(&prompt.command, arguments);
+        let Some(written) = self.meanwhile(writing, message_id).await else { return Ok(None) };
+        let written = written.map_err(|why| HubError::Invalid(format!("`/{}`: {why}", prompt.command)))?;
+        if written.text.len() > TEMPLATE_EXPANSION_BYTES {
+            return Err(too_long(&prompt.command));
+        }
+        let part = typed.part(Some(written.text), &TurnChoice::default());
+        // Behind what the user attached, which keeps its place.
+        Ok(Some(in_first_place(parts, part).into_iter().chain(written.pictures).collect()))
+    }
+
+    /// What servers offer now is listed behind the session's other commands.
+    pub(super) fn list_server_prompts(&mut self) {
+        if self.servers.take_prompts() {
+            self.list_commands();
+        }
+    }
+}
+
+/// What is wrong with the words behind a prompt.
+#[derive(Debug, PartialEq, Eq)]
+enum ArgumentMistake {
+    TooMany,
+    Missing {
+        name: String,
+        /// What was said before it.
+        given: Vec<(String, String)>,
+    },
+}
+
+/// The words behind the command by the names of the prompt's arguments, in their order.
+fn arguments(prompt: &ServerPrompt, typed: &str) -> Result<Vec<(String, String)>, ArgumentMistake> {
+    let words = words_for(prompt.arguments.len(), typed);
+    if prompt.arguments.is_empty() && !typed.is_empty() {
+        return Err(ArgumentMistake::TooMany);
+    }
+    let mut given = Vec::new();
+    let all = words.into_iter().map(Some).chain(std::iter::repeat(None));
+    for (argument, word) in prompt.arguments.iter().zip(all) {
+        match (word.filter(|word| !word.is_empty()), argument.need) {
+            (Some(word), _) => given.push((argument.name.clone(), word)),
+            (None, ArgumentNeed::Optional) => {}
+            (None, ArgumentNeed::Required) => {
+                return Err(ArgumentMistake::Missing { name: argument.name.clone(), given });
+            }
+        }
+    }
+    Ok(given)
+}
+
+fn missing(prompt: &ServerPrompt, name: &str, suggestions: &[String]) -> HubError {
+    let command = &prompt.command;
+    let hint = prompt.hint().unwrap_or_default();
+    let known = match suggestions {
+        [] => String::new(),
+        some => format!(". Its server suggests: {}", some.join(", ")),
+    };
+    HubError::Invalid(format!("`/{command}` needs `{name}`: /{command} {hint}{known}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::mcp::PromptArgument;
+
+    fn prompt(arguments: &[(&str, ArgumentNeed)]) -> ServerPrompt {
+        let argument =
+            |(name, need): &(&str, ArgumentNeed)| PromptArgument { name: (*name).to_owned(), need: *need };
+        ServerPrompt {
+            command: "s:p".into(),
+            description: "".into(),
+            arguments: arguments.iter().map(argument).collect(),
+        }
+    }
+
+    #[test]
+    fn words_become_arguments_in_their_order() {
+        let both = prompt(&[("city", ArgumentNeed::Required), ("state", ArgumentNeed::Optional)]);
+        let pairs = |typed: &str| {
+            let found = arguments(&both, typed)?;
+            Ok(found.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>())
+        };
+        assert_eq!(pairs("Paris"), Ok(vec!["city=Paris".to_owned()]));
+        assert_eq!(
+            pairs("'New York' the state"),
+            Ok(vec!["city=New York".to_owned(), "state=the state".to_owned()])
+        );
+        for typed in ["", "\"\" Texas"] {
+            let missing = ArgumentMistake::Missing { name: "city".to_owned(), given: Vec::new() };
+            assert_eq!(pairs(typed), Err(missing), "{typed}");
+        }
+        assert_eq!(arguments(&prompt(&[]), "x"), Err(ArgumentMistake::TooMany));
+        assert_eq!(both.hint().as_deref(), Some("city [state]"));
+    }
+}
