@@ -12,8 +12,11 @@ mod configuration;
 mod directory_cache;
 mod directory_watch;
 mod entries;
+mod git_part;
 mod git_paths;
 mod known;
+mod links;
+mod local_places;
 mod lossless;
 mod modules;
 mod named;
@@ -33,7 +36,7 @@ use attache_core::scope::Guarded;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
+use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT, UNDO_ROUNDS};
 use crate::paths::path_of;
 use crate::sandbox::Level;
 use baseline::{Baselines, Leftovers, Others, PendingBaseline, Told};
@@ -60,6 +63,8 @@ pub struct GitGuard {
 #[derive(Clone, Debug, Default)]
 struct Findings {
     undone: Vec<String>,
+    /// What could not be.
+    failed: Vec<String>,
     /// What git might run all the same.
     unchecked: Vec<String>,
     /// What stays although it should have been undone: the next command tries again.
@@ -69,20 +74,33 @@ struct Findings {
 impl Findings {
     fn extend(&mut self, other: Self) {
         self.undone.extend(other.undone);
+        self.failed.extend(other.failed);
         self.unchecked.extend(other.unchecked);
     }
 
-    fn text(mut self) -> Option<String> {
-        self.undone.dedup();
-        self.unchecked.dedup();
-        let undone = ("undone by attache: ", "", self.undone);
-        let unchecked =
-            ("attache could not check everything: ", ": look at it before you use git", self.unchecked);
+    /// After another look: what was undone is gone, the rest is found again, maybe under another name.
+    fn looked_at_again(&mut self, found: Self) {
+        let undone = std::mem::take(&mut self.undone);
+        *self = found;
+        self.undone.splice(0..0, undone);
+    }
+
+    fn text(self) -> Option<String> {
+        let undone = self.undone.into_iter().chain(self.failed).collect();
+        let undone = ("undone by attache: ", "", without_repeats(undone));
+        let unchecked = without_repeats(self.unchecked);
+        let unchecked = ("attache could not check everything: ", ": look at it before you use git", unchecked);
         let parts = [undone, unchecked].into_iter().filter(|(_, _, lines)| !lines.is_empty());
         let parts: Vec<String> =
             parts.map(|(before, behind, lines)| format!("{before}{}{behind}", lines.join("; "))).collect();
         (!parts.is_empty()).then(|| parts.join(". "))
     }
+}
+
+fn without_repeats(mut lines: Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    lines.retain(|line| seen.insert(line.clone()));
+    lines
 }
 
 #[derive(Debug)]
@@ -165,15 +183,20 @@ impl GitGuard {
             self.roots.iter().map(|root| RootPlace { handle: &root.handle, real: &root.real }).collect();
         let mut told = self.told.clone();
         let known: Vec<KnownPaths> = self.roots.iter().map(|root| root.before.known()).collect();
-        let now = self.reopened(&places, &known, &mut told);
-        for (root, now) in self.roots.iter().zip(&now) {
+        let mut now = Vec::new();
+        let found = undone_again_and_again(|| {
+            now = self.reopened(&places, &known, &mut told);
+            let states = self.roots.iter().zip(&now).enumerate();
+            let compared = states.map(|(at, (root, now))| {
+                let mut undo = Undo::new(&places, at, &root.before);
+                undo.compare(now);
+                undo.told()
+            });
+            compared.collect()
+        });
+        for ((root, now), found) in self.roots.iter().zip(&now).zip(found) {
             let unreached = now.unreached.as_ref();
             told.unchecked.extend(unreached.and_then(|path| self.not_looked_through(root, path)));
-        }
-        for (at, (root, now)) in self.roots.iter().zip(&now).enumerate() {
-            let mut undo = Undo::new(&places, at, &root.before);
-            undo.compare(now);
-            let found = undo.told();
             if let (false, Some(kept)) = (found.unfinished.is_empty(), &root.kept) {
                 kept.leave(&root.real, &root.before, &found.unfinished);
             }
@@ -218,7 +241,12 @@ impl GitGuard {
             // What is opened may hold others that are closed.
             let closed: Vec<(&GuardedRoot, PathBuf)> =
                 closed.filter(|(root, path)| tried.insert(root.real.join(path))).collect();
-            if closed.is_empty() || tried.len() > GIT_GUARD_DIRECTORIES {
+            if closed.is_empty() {
+                return now;
+            }
+            if tried.len() > GIT_GUARD_DIRECTORIES {
+                let left = closed.iter().map(|(_, path)| format!("{} is closed by its mode", path.display()));
+                told.unchecked.extend(left.take(1));
                 return now;
             }
             for (root, path) in closed {
@@ -292,6 +320,24 @@ fn baselines(scratch: &Path, place: &RootPlace<'_>) -> Option<Baselines> {
     baselines.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
 }
 
+/// Until a look finds nothing: what is renamed takes along what lies in it. One entry for each root.
+fn undone_again_and_again(mut look: impl FnMut() -> Vec<Findings>) -> Vec<Findings> {
+    let mut all: Vec<Findings> = Vec::new();
+    for _ in 0..UNDO_ROUNDS {
+        let found = look();
+        let is_done = found.iter().all(|found| found.undone.is_empty());
+        all.resize_with(found.len(), Findings::default);
+        all.iter_mut().zip(found).for_each(|(all, found)| all.looked_at_again(found));
+        if is_done {
+            return all;
+        }
+    }
+    for found in &mut all {
+        found.unchecked.push("what a command made holds more that had to be undone".to_owned());
+    }
+    all
+}
+
 /// The states to compare with later, once everything that earlier commands have left is undone.
 fn settled(
     places: &[RootPlace<'_>],
@@ -307,10 +353,15 @@ fn settled(
     {
         let mut known = vec![KnownPaths::default(); places.len()];
         known[at] = left.state.known();
-        let now = look_everywhere(places, known);
-        let mut undo = Undo::new(places, at, &left.state).of_left(&left.author);
-        undo.compare(&now[at]);
-        let found = undo.told();
+        let found = undone_again_and_again(|| {
+            let now = look_everywhere(places, known.clone());
+            let mut undo = Undo::new(places, at, &left.state).of_left(&left.author);
+            undo.compare(&now[at]);
+            vec![undo.told()]
+        });
+        let mut found_here = Findings::default();
+        found.into_iter().for_each(|found| found_here.looked_at_again(found));
+        let found = found_here;
         if found.unfinished.is_empty() {
             left.settled();
         }

@@ -15,6 +15,7 @@ use super::configuration::work_trees;
 use super::directory_cache::{RootOverview, overview};
 use super::entries::{enter, names};
 use super::known::KnownPaths;
+use super::links::{hard_linked, note_links};
 use super::named::{GovernedTree, NameOrigin, Names, general_files, governing};
 use super::state::{ControlFile, NotSeen, RepositoryState, RootState};
 use crate::git_index::{self, IndexParts};
@@ -80,7 +81,8 @@ pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) 
     let (known, too_many): (Vec<_>, Vec<_>) =
         known.map(|(known, overview)| known.with_repositories(&overview.repositories)).unzip();
     let mut states = look(places, &known);
-    for ((state, overview), too_many) in states.iter_mut().zip(overviews).zip(too_many) {
+    let overviews = overviews.into_iter().zip(too_many);
+    for ((state, place), (overview, too_many)) in states.iter_mut().zip(places).zip(overviews) {
         // No project has so many: what a command adds and nothing else leads to is set aside.
         let is_unmet = |path: &PathBuf| {
             let is_aside = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".git.disabled"));
@@ -90,6 +92,9 @@ pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) 
         state.unseen.extend(too_many.into_iter().map(|path| (path, NotSeen::TooMany)));
         state.unseen.extend(overview.closed.into_iter().map(|path| (path, NotSeen::Closed)));
         state.unreached = overview.unreached;
+        state.unseen.extend(overview.crowded.into_iter().map(|path| (path, NotSeen::TooMany)));
+        note_links(place.handle, &overview.with_links, state);
+        state.hard_linked = hard_linked(place.handle, state);
     }
     states
 }

@@ -5,6 +5,7 @@
 mod authors;
 mod changes;
 mod named;
+mod places;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,9 +22,11 @@ use super::below::{ProtectedCopy, ProtectedEntry};
 use super::configuration::without_programs;
 use super::entries::enter;
 use super::git_paths::is_dot_git;
+use super::local_places::LocalPlace;
 use super::modules::{RootPlace, pointed_at};
 use super::state::{ControlFile, NotSeen, REMOTES, RepositoryState, RootState};
 use crate::paths::normal;
+use places::FormerPlaces;
 
 const CONFIGURATION: &str = "is configuration that only the user may make";
 
@@ -62,7 +65,8 @@ impl<'a> Undo<'a> {
 
     pub(super) fn compare(&mut self, after: &RootState) {
         self.unseen(after);
-        for (path, repository) in &after.repositories {
+        // The innermost first: what is renamed takes along what lies in it.
+        for (path, repository) in after.repositories.iter().rev() {
             let was = self.moved_from(path, repository, after);
             self.repository_since(path, repository, was);
         }
@@ -95,6 +99,9 @@ impl<'a> Undo<'a> {
             };
             self.tell(at, CONFIGURATION, done);
         }
+        for path in after.hard_linked.difference(&self.before.hard_linked) {
+            self.separate(path);
+        }
         for (path, was) in &self.before.below.0 {
             if let Some((at, now)) = after.below.find(path, was)
                 && now.entries != was.entries
@@ -114,9 +121,7 @@ impl<'a> Undo<'a> {
 
     /// Whether there was no such repository before.
     fn is_new(&self, repository: &Path) -> bool {
-        let RootState { repositories, pointers, .. } = self.before;
-        let is_known = repositories.contains_key(repository) || pointers.contains_key(repository);
-        !is_known && !repository.as_os_str().is_empty()
+        !self.is_known_repository(repository) && !repository.as_os_str().is_empty()
     }
 
     /// What is too much to be looked at is not taken for harmless: where git would run something of it, it is
@@ -131,7 +136,7 @@ impl<'a> Undo<'a> {
             **why == NotSeen::TooMany && !is_known && !self.is_users(path)
         });
         let (runs, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            new.map(|(path, _)| path).partition(|path| is_set_aside(path));
+            new.map(|(path, _)| path).partition(|path| is_set_aside(path) && !self.is_known_repository(path));
         for (at, path) in runs.iter().enumerate() {
             match (self.set_aside(path), at) {
                 (Ok(_), 1..) => {}
@@ -148,8 +153,16 @@ impl<'a> Undo<'a> {
         }
     }
 
+    /// Its user has it: it is never set aside as a whole.
+    fn is_known_repository(&self, path: &Path) -> bool {
+        self.before.repositories.contains_key(path) || self.before.pointers.contains_key(path)
+    }
+
     /// A protected name below the top, which holds something else now.
     pub(super) fn put_back_held(&mut self, path: &Path, was: &ProtectedCopy) {
+        if !was.is_whole() {
+            return self.compare_large(path, was, CONFIGURATION);
+        }
         let done = self.replace(path, || self.put_back_all(path, was));
         self.tell(path, CONFIGURATION, done);
     }
@@ -201,7 +214,7 @@ impl<'a> Undo<'a> {
         }
         for link in now.links.difference(&was.links) {
             let link = path.join(link);
-            if self.is_users(&link) {
+            if self.was_link(&link) || self.is_users(&link) {
                 continue;
             }
             let done = self.remove(&link).map(|()| None);
@@ -229,6 +242,14 @@ impl<'a> Undo<'a> {
             }
             self.control(path, name, piece, &was.control);
         }
+        self.compare_places(path, now, was);
+    }
+
+    /// Whether it was there before, maybe as one of another repository around this one.
+    fn was_link(&self, link: &Path) -> bool {
+        self.before.repositories.iter().any(|(path, repository)| {
+            link.strip_prefix(path).is_ok_and(|inner| repository.links.contains(inner))
+        })
     }
 
     fn control(
@@ -245,13 +266,13 @@ impl<'a> Undo<'a> {
         };
         let problem = match name.to_str().unwrap_or_default() {
             "config" | "config.worktree" => {
-                let directory = self.real.join(repository);
-                let has_tree = |tree: &str| self.is_within(&normal(&directory.join(tree)));
-                match (without_programs(&text, has_tree), is_text) {
+                let former = FormerPlaces::of(was);
+                let may_lead = |place: &LocalPlace| self.may_lead(repository, place, &former);
+                match (without_programs(&text, may_lead), is_text) {
                     (None, true) => return,
                     (Some(harmless), true) => {
                         let done = self.replace_config(&path, &harmless, was.get(name));
-                        return self.tell(&path, "named programs that git would run", done);
+                        return self.tell(&path, "named programs that git would run, or places elsewhere", done);
                     }
                     (_, false) => "could not be read through",
                 }
@@ -315,12 +336,14 @@ impl<'a> Undo<'a> {
         let config = repository.control.get(OsStr::new("config"));
         let is_plain = match config {
             Some(ControlFile::Text(text)) => {
-                without_programs(&String::from_utf8_lossy(text), |_| false).is_none()
+                // To what it pushes is judged in its root.
+                let may_lead = |place: &LocalPlace| matches!(place, LocalPlace::Remote(_));
+                without_programs(&String::from_utf8_lossy(text), may_lead).is_none()
             }
             Some(ControlFile::Link(_) | ControlFile::Other) => false,
             None => true,
         };
-        is_plain && repository.hooks.is_empty() && repository.links.is_empty()
+        is_plain && repository.hooks.is_empty()
     }
 
     /// Whether it is where a repository keeps those of its work trees.
@@ -355,20 +378,31 @@ impl<'a> Undo<'a> {
     /// `done`: the name that it has now, if it still has one.
     fn tell(&mut self, path: &Path, what: &str, done: Result<Option<OsString>, Errno>) {
         let name = path.display();
-        self.told.undone.push(match done {
-            Ok(None) => format!("{name} {what}"),
-            Ok(Some(aside)) => format!("{name} {what} (kept as {})", aside.to_string_lossy()),
-            Err(error) => {
-                format!("{name} {what}, and it could not be undone ({error}): look at it before you use git")
+        match done {
+            Ok(None) => self.told.undone.push(format!("{name} {what}")),
+            Ok(Some(aside)) => {
+                self.told.undone.push(format!("{name} {what} (kept as {})", aside.to_string_lossy()));
             }
-        });
+            Err(error) => self.told.failed.push(format!(
+                "{name} {what}, and it could not be undone ({error}): look at it before you use git"
+            )),
+        }
     }
 }
 
-/// Of what is too much to be checked: what git would run, or write through. It makes logs anew.
+/// Of what is too much to be checked: what git would run, or write through. It makes most of that anew; commits
+/// and branches stay.
 fn is_set_aside(path: &Path) -> bool {
+    let in_git = path.ancestors().find(|above| above.ends_with(".git")).and_then(|git| path.strip_prefix(git).ok());
+    let is_replaced = |inner: &Path| {
+        !inner.as_os_str().is_empty()
+            && !["objects", "refs", "lfs/objects", "annex", "modules", "worktrees"]
+                .iter()
+                .any(|kept| inner.starts_with(kept))
+            && !["lfs", "config"].iter().any(|kept| inner == Path::new(kept))
+    };
     [".git", "hooks", "logs", "index", "remotes", "branches"].iter().any(|name| path.ends_with(name))
-        || path.ancestors().any(|above| above.ends_with(".git/logs"))
+        || in_git.is_some_and(is_replaced)
 }
 
 fn open_absolute(path: &Path) -> Result<OwnedFd, Errno> {
