@@ -298,7 +298,7 @@ pub fn is_run_for_reading(tree: &Path) -> bool {
 fn is_run_by(general: &[PathBuf], tree: &Path) -> bool {
     let Ok(real) = tree.canonicalize() else { return true };
     let named = Names::of(&real, &[], general);
-    named.values().any(|origin| match origin.by {
+    named.origins.values().any(|origin| match origin.by {
         NamedBy::Setting | NamedBy::Command => true,
         NamedBy::Home | NamedBy::Hooks => false,
     })
@@ -359,9 +359,7 @@ fn settled(
             undo.compare(&now[at]);
             vec![undo.told()]
         });
-        let mut found_here = Findings::default();
-        found.into_iter().for_each(|found| found_here.looked_at_again(found));
-        let found = found_here;
+        let found = found.into_iter().next().unwrap_or_default();
         if found.unfinished.is_empty() {
             left.settled();
         }

@@ -207,7 +207,7 @@ mod tests {
             "[remote \"x\"]\n\tpushurl = \"file:///home/ada\" # x\n",
             "[branch \"x\"]\n\tremote = ../run\n",
             "[remote \"x\"]\n\treceivepack = run\n",
-            "[url \"/run\"]\n\tinsteadOf = https://example.org\n",
+            "[url \"/x\"]\n\tinsteadOf = run\n",
         ] {
             let kept = without_programs(&format!("{harmless}{bad}"), inside).expect(bad);
             assert!(kept.starts_with(harmless.trim_end()), "{bad}: {kept}");
