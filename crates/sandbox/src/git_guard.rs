@@ -12,6 +12,7 @@ mod configuration;
 mod directory_cache;
 mod directory_watch;
 mod entries;
+mod findings;
 mod git_part;
 mod git_paths;
 mod known;
@@ -36,11 +37,12 @@ use attache_core::scope::Guarded;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
-use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT, UNDO_ROUNDS};
+use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
 use crate::paths::path_of;
 use crate::sandbox::Level;
-use baseline::{Baselines, Leftovers, Others, PendingBaseline, Told};
+use baseline::{Baselines, Others, PendingBaseline, Told};
 use below::Below;
+use findings::{Findings, undone_again_and_again};
 pub use git_paths::belongs_to_git;
 use known::{HomeNames, KnownPaths};
 use modules::{RootPlace, look_at_repositories, look_everywhere};
@@ -57,50 +59,6 @@ pub struct GitGuard {
     session: Vec<u8>,
     /// Of what earlier commands had left, before this one.
     told: Findings,
-}
-
-/// What was done after a command, for the model and its user.
-#[derive(Clone, Debug, Default)]
-struct Findings {
-    undone: Vec<String>,
-    /// What could not be.
-    failed: Vec<String>,
-    /// What git might run all the same.
-    unchecked: Vec<String>,
-    /// What stays although it should have been undone: the next command tries again.
-    unfinished: Leftovers,
-}
-
-impl Findings {
-    fn extend(&mut self, other: Self) {
-        self.undone.extend(other.undone);
-        self.failed.extend(other.failed);
-        self.unchecked.extend(other.unchecked);
-    }
-
-    /// After another look: what was undone is gone, the rest is found again, maybe under another name.
-    fn looked_at_again(&mut self, found: Self) {
-        let undone = std::mem::take(&mut self.undone);
-        *self = found;
-        self.undone.splice(0..0, undone);
-    }
-
-    fn text(self) -> Option<String> {
-        let undone = self.undone.into_iter().chain(self.failed).collect();
-        let undone = ("undone by attache: ", "", without_repeats(undone));
-        let unchecked = without_repeats(self.unchecked);
-        let unchecked = ("attache could not check everything: ", ": look at it before you use git", unchecked);
-        let parts = [undone, unchecked].into_iter().filter(|(_, _, lines)| !lines.is_empty());
-        let parts: Vec<String> =
-            parts.map(|(before, behind, lines)| format!("{before}{}{behind}", lines.join("; "))).collect();
-        (!parts.is_empty()).then(|| parts.join(". "))
-    }
-}
-
-fn without_repeats(mut lines: Vec<String>) -> Vec<String> {
-    let mut seen = BTreeSet::new();
-    lines.retain(|line| seen.insert(line.clone()));
-    lines
 }
 
 #[derive(Debug)]
@@ -318,24 +276,6 @@ fn opened(roots: &[PathBuf]) -> Vec<(OwnedFd, PathBuf)> {
 fn baselines(scratch: &Path, place: &RootPlace<'_>) -> Option<Baselines> {
     let baselines = Baselines::of(scratch, place.real);
     baselines.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
-}
-
-/// Until a look finds nothing: what is renamed takes along what lies in it. One entry for each root.
-fn undone_again_and_again(mut look: impl FnMut() -> Vec<Findings>) -> Vec<Findings> {
-    let mut all: Vec<Findings> = Vec::new();
-    for _ in 0..UNDO_ROUNDS {
-        let found = look();
-        let is_done = found.iter().all(|found| found.undone.is_empty());
-        all.resize_with(found.len(), Findings::default);
-        all.iter_mut().zip(found).for_each(|(all, found)| all.looked_at_again(found));
-        if is_done {
-            return all;
-        }
-    }
-    for found in &mut all {
-        found.unchecked.push("what a command made holds more that had to be undone".to_owned());
-    }
-    all
 }
 
 /// The states to compare with later, once everything that earlier commands have left is undone.

@@ -12,9 +12,9 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use rustix::fs;
 
 use super::cached_directory::{CachedDirectory, DirectoryStamp, stamp};
+use super::directory_watch::{DirectoryWatch, WatchedChanges};
 use super::git_part::GitPart;
 use super::git_paths::is_dot_git;
-use super::directory_watch::{DirectoryWatch, WatchedChanges};
 use crate::limits::{CACHED_DIRECTORIES, CACHED_ROOTS, STAT_BATCH, STAT_THREADS};
 
 /// What there is in a root, by paths below it.
@@ -210,12 +210,7 @@ impl DirectoryCache {
     }
 
     /// Breadth first, so that a bound leaves out what is far.
-    fn add(
-        &mut self,
-        root: &OwnedFd,
-        mut open: VecDeque<(usize, OsString)>,
-        limit: usize,
-    ) -> Unreached {
+    fn add(&mut self, root: &OwnedFd, mut open: VecDeque<(usize, OsString)>, limit: usize) -> Unreached {
         let mut unreached = Unreached::default();
         let mut of_git = self.directories.iter().filter(|known| is_in_git(known.path.as_bytes())).count();
         while let Some((parent, name)) = open.pop_front() {

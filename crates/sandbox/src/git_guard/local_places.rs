@@ -15,8 +15,13 @@ pub(super) enum LocalPlace {
 }
 
 /// Keys with the address of a repository, or the name of a remote, which is an address where no remote has it.
-const REMOTES: [(&str, &str); 5] =
-    [("remote", "url"), ("remote", "pushurl"), ("submodule", "url"), ("branch", "remote"), ("branch", "pushremote")];
+const REMOTES: [(&str, &str); 5] = [
+    ("remote", "url"),
+    ("remote", "pushurl"),
+    ("submodule", "url"),
+    ("branch", "remote"),
+    ("branch", "pushremote"),
+];
 
 /// What git adds to the address of a repository to find it.
 const SUFFIXES: [&str; 4] = ["", "/.git", ".git", ".git/.git"];

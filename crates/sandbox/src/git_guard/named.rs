@@ -124,11 +124,7 @@ struct Reading<'a> {
 
 impl<'a> Names<'a> {
     /// Below the root, relative to it.
-    pub(super) fn of(
-        real: &'a Path,
-        trees: &[GovernedTree<'_>],
-        general: &'a [PathBuf],
-    ) -> NamedPaths {
+    pub(super) fn of(real: &'a Path, trees: &[GovernedTree<'_>], general: &'a [PathBuf]) -> NamedPaths {
         let home = std::env::home_dir();
         let (texts, found) = (BTreeMap::new(), NamedPaths::default());
         let mut names = Self { real, home, general, texts, found };

@@ -18,8 +18,8 @@ use super::lossless;
 use super::named::{NameOrigin, NamedPath};
 use super::protected_at_top::{protected_at_top, with_wildcards};
 use super::reopen::is_closed;
-use crate::paths::path_of;
 use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, NESTED_DEPTH};
+use crate::paths::path_of;
 
 /// Never looked into: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];

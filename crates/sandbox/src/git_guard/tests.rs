@@ -621,7 +621,7 @@ fn what_its_user_writes_after_something_could_not_be_undone_stays() {
     place.in_root("git init -q sub && cp \"$BASE/run\" sub/.git/hooks/pre-commit && cp \"$BASE/run\" sub/.git/hooks/pre-push");
     let root = &guard.roots[0];
     let hooks = entries::enter(&root.handle, Path::new("sub/.git/hooks")).unwrap();
-    let mut left = Leftovers::default();
+    let mut left = baseline::Leftovers::default();
     for name in ["pre-commit", "pre-push"] {
         let stamp = baseline::EntryStamp::of(&hooks, name.as_ref()).unwrap();
         left.0.insert(Path::new("sub/.git/hooks").join(name), stamp);

@@ -6,6 +6,8 @@ mod authors;
 mod changes;
 mod named;
 mod places;
+mod pointers;
+mod unseen;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,7 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::Findings;
@@ -23,8 +25,8 @@ use super::configuration::without_programs;
 use super::entries::enter;
 use super::git_paths::is_dot_git;
 use super::local_places::LocalPlace;
-use super::modules::{RootPlace, pointed_at};
-use super::state::{ControlFile, NotSeen, REMOTES, RepositoryState, RootState};
+use super::modules::RootPlace;
+use super::state::{ControlFile, REMOTES, RepositoryState, RootState};
 use crate::paths::normal;
 use places::FormerPlaces;
 
@@ -122,35 +124,6 @@ impl<'a> Undo<'a> {
     /// Whether there was no such repository before.
     fn is_new(&self, repository: &Path) -> bool {
         !self.is_known_repository(repository) && !repository.as_os_str().is_empty()
-    }
-
-    /// What is too much to be looked at is not taken for harmless: where git would run something of it, it is
-    /// set aside.
-    fn unseen(&mut self, after: &RootState) {
-        let before = self.before.all_unseen();
-        let unseen = after.all_unseen();
-        let new = unseen.iter().filter(|(path, why)| {
-            let is_aside = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ASIDE));
-            let is_known = before.get(*path) == Some(why)
-                || is_aside && path.parent().is_some_and(|logs| logs.ends_with("logs"));
-            **why == NotSeen::TooMany && !is_known && !self.is_users(path)
-        });
-        let (runs, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            new.map(|(path, _)| path).partition(|path| is_set_aside(path) && !self.is_known_repository(path));
-        for (at, path) in runs.iter().enumerate() {
-            match (self.set_aside(path), at) {
-                (Ok(_), 1..) => {}
-                (Err(error), _) => self.tell(path, "could not be checked", Err(error)),
-                (Ok(aside), 0) => {
-                    let more = runs.len() - 1;
-                    let more = if more > 0 { format!(" (and {more} more like it)") } else { String::new() };
-                    self.tell(path, &format!("was one too many to be checked{more}"), Ok(aside));
-                }
-            }
-        }
-        for path in others {
-            self.told.unchecked.push(format!("{} is too large", path.display()));
-        }
     }
 
     /// Its user has it: it is never set aside as a whole.
@@ -272,7 +245,11 @@ impl<'a> Undo<'a> {
                     (None, true) => return,
                     (Some(harmless), true) => {
                         let done = self.replace_config(&path, &harmless, was.get(name));
-                        return self.tell(&path, "named programs that git would run, or places elsewhere", done);
+                        return self.tell(
+                            &path,
+                            "named programs that git would run, or places elsewhere",
+                            done,
+                        );
                     }
                     (_, false) => "could not be read through",
                 }
@@ -297,53 +274,6 @@ impl<'a> Undo<'a> {
         };
         let done = self.replace(&path, || self.put_back(&path, was.get(name)));
         self.tell(&path, problem, done);
-    }
-
-    /// A `.git` that is a file or a link: it may lead to a repository in the roots, which then is judged by
-    /// itself.
-    fn pointer(&mut self, path: &Path, pointer: &ControlFile, after: &RootState) {
-        let led = pointed_at(pointer);
-        let directory = self.real.join(path.parent().unwrap_or(Path::new("")));
-        // As git would come there, links included: only what is there can be run.
-        let led = led.and_then(|led| directory.join(led).canonicalize().ok());
-        let inside = led.as_ref().and_then(|led| led.strip_prefix(self.real).ok());
-        match (led.as_ref(), inside) {
-            (Some(_), Some(inside)) => {
-                if !after.repositories.contains_key(inside)
-                    && let Ok(git) = enter(self.root, inside)
-                {
-                    let mut found = RootState::default();
-                    found.add(inside.to_owned(), &git);
-                    found
-                        .repositories
-                        .iter()
-                        .for_each(|(path, repository)| self.repository(path, repository));
-                }
-            }
-            // In another root it is judged there, if it is near enough to its top to be seen.
-            (Some(led), None) if self.is_within(led) && self.leads_plainly(led) => {}
-            _ => {
-                let done = self.replace(path, || self.put_back(path, self.before.pointers.get(path)));
-                self.tell(path, "leads git to a repository outside of the workspace", done);
-            }
-        }
-    }
-
-    /// Whether what lies in another root could not run anything.
-    fn leads_plainly(&self, led: &Path) -> bool {
-        let Ok(git) = open_absolute(led) else { return false };
-        let repository = RepositoryState::of(&git);
-        let config = repository.control.get(OsStr::new("config"));
-        let is_plain = match config {
-            Some(ControlFile::Text(text)) => {
-                // To what it pushes is judged in its root.
-                let may_lead = |place: &LocalPlace| matches!(place, LocalPlace::Remote(_));
-                without_programs(&String::from_utf8_lossy(text), may_lead).is_none()
-            }
-            Some(ControlFile::Link(_) | ControlFile::Other) => false,
-            None => true,
-        };
-        is_plain && repository.hooks.is_empty()
     }
 
     /// Whether it is where a repository keeps those of its work trees.
@@ -388,25 +318,6 @@ impl<'a> Undo<'a> {
             )),
         }
     }
-}
-
-/// Of what is too much to be checked: what git would run, or write through. It makes most of that anew; commits
-/// and branches stay.
-fn is_set_aside(path: &Path) -> bool {
-    let in_git = path.ancestors().find(|above| above.ends_with(".git")).and_then(|git| path.strip_prefix(git).ok());
-    let is_replaced = |inner: &Path| {
-        !inner.as_os_str().is_empty()
-            && !["objects", "refs", "lfs/objects", "annex", "modules", "worktrees"]
-                .iter()
-                .any(|kept| inner.starts_with(kept))
-            && !["lfs", "config"].iter().any(|kept| inner == Path::new(kept))
-    };
-    [".git", "hooks", "logs", "index", "remotes", "branches"].iter().any(|name| path.ends_with(name))
-        || in_git.is_some_and(is_replaced)
-}
-
-fn open_absolute(path: &Path) -> Result<OwnedFd, Errno> {
-    fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// As git takes it: a branch below `refs/`, or a commit.

@@ -91,9 +91,11 @@ fn a_file_with_another_name_gets_an_inode_of_its_own() {
     );
     let told = guard.after().unwrap_or_default();
     let root = place.base.join("root");
-    for (file, name) in
-        [("sub/.git/config", "sub/notes.txt"), ("sub/.git/HEAD", "sub/head.txt"), ("tree/.git", "tree/pointer.txt")]
-    {
+    for (file, name) in [
+        ("sub/.git/config", "sub/notes.txt"),
+        ("sub/.git/HEAD", "sub/head.txt"),
+        ("tree/.git", "tree/pointer.txt"),
+    ] {
         let was = std::fs::read(root.join(file)).unwrap();
         std::fs::write(root.join(name), "planted").unwrap();
         assert_eq!(std::fs::read(root.join(file)).unwrap(), was, "{file}: {told}");

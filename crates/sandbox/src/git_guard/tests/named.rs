@@ -276,23 +276,23 @@ fn what_reading_makes_git_run_in_a_work_tree_is_seen() {
     }
 }
 
-/// What a repository that the command makes includes does not keep its user's own configuration from being read.
+/// What a new repository includes does not keep its user's own configuration from being read.
 #[test]
 fn what_a_repository_includes_pushes_out_nothing() {
     let place = Project::new();
     let own = place.base.join("gitconfig");
     std::fs::write(&own, "[core]\n\thooksPath = scripts/hooks\n").unwrap();
-    let git = place.base.join("root/a/.git");
-    place.in_root("git init -q a && seq 70 | sed 's|.*|[include]\\n\\tpath = ../more&|' >> a/.git/config");
+    let git = place.base.join("root/r/.git");
+    place.in_root("git init -q r && seq 70 | sed 's|.*|[include]\\n\\tpath = ../more&|' >> r/.git/config");
     let handle = std::fs::File::open(&git).unwrap().into();
     let state = crate::git_guard::state::RepositoryState::of(&handle);
     let tree = GovernedTree {
-        tree: place.base.join("root/a"),
+        tree: place.base.join("root/r"),
         repositories: vec![(git, &state)],
-        repository: PathBuf::from("a/.git"),
+        repository: PathBuf::from("r/.git"),
     };
     let root = place.base.join("root");
     let named = Names::of(&root, &[tree], std::slice::from_ref(&own));
-    assert!(named.origins.contains_key(Path::new("a/scripts/hooks")), "{named:?}");
-    assert!(named.cut.contains(Path::new("a/.git")), "{named:?}");
+    assert!(named.origins.contains_key(Path::new("r/scripts/hooks")), "{named:?}");
+    assert!(named.cut.contains(Path::new("r/.git")), "{named:?}");
 }

@@ -111,7 +111,9 @@ impl Undo<'_> {
         match self.copied(path).inspect_err(|_| self.note_unfinished(path)) {
             // It was replaced already.
             Ok(Separated::Before) => {}
-            Ok(Separated::Now) => self.tell(path, "had another name (a hard link) and has none now", Ok(None)),
+            Ok(Separated::Now) => {
+                self.tell(path, "had another name (a hard link) and has none now", Ok(None))
+            }
             Err(error) => self.tell(path, "has another name (a hard link)", Err(error)),
         }
     }
@@ -130,7 +132,8 @@ impl Undo<'_> {
         // One that no command can guess.
         let new = OsString::from(format!(".{:016x}{ASIDE}", RandomState::new().hash_one(stat.st_ino)));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut copy = File::from(fs::openat(&directory, &new, flags, Mode::from_raw_mode(stat.st_mode & 0o777))?);
+        let mut copy =
+            File::from(fs::openat(&directory, &new, flags, Mode::from_raw_mode(stat.st_mode & 0o777))?);
         let copied = std::io::copy(&mut File::from(file), &mut copy)
             .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
             .and_then(|_| fs::renameat(&directory, &new, &directory, name));

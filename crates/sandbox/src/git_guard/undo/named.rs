@@ -56,7 +56,9 @@ impl Undo<'_> {
         }
         let at = |inner: &Path| if inner.as_os_str().is_empty() { path.to_owned() } else { path.join(inner) };
         let mut aside: Vec<&Path> = Vec::new();
-        for (inner, entry) in now.entries.iter().filter(|(inner, entry)| was.entries.get(*inner) != Some(entry)) {
+        for (inner, entry) in
+            now.entries.iter().filter(|(inner, entry)| was.entries.get(*inner) != Some(entry))
+        {
             let file = at(inner);
             // What a look before this one has set aside is run by nothing.
             let is_aside = inner.to_string_lossy().contains(ASIDE);

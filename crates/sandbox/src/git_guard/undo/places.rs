@@ -17,7 +17,12 @@ pub(super) struct FormerPlaces(BTreeSet<LocalPlace>);
 
 impl FormerPlaces {
     pub(super) fn of(was: &BTreeMap<OsString, ControlFile>) -> Self {
-        Self(["config", "config.worktree"].iter().flat_map(|name| places_in(was.get(OsStr::new(name)))).collect())
+        Self(
+            ["config", "config.worktree"]
+                .iter()
+                .flat_map(|name| places_in(was.get(OsStr::new(name))))
+                .collect(),
+        )
     }
 }
 
@@ -49,7 +54,8 @@ impl Undo<'_> {
             let Some(ControlFile::Text(text)) = now.control.get(OsStr::new(name)) else { continue };
             let path = repository.join(name);
             // One that has changed was judged for itself.
-            if now.control.get(OsStr::new(name)) != was.control.get(OsStr::new(name)) || self.is_users(&path) {
+            if now.control.get(OsStr::new(name)) != was.control.get(OsStr::new(name)) || self.is_users(&path)
+            {
                 continue;
             }
             let is_plain = |place: &LocalPlace| {
