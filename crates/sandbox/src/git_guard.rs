@@ -12,8 +12,12 @@ mod configuration;
 mod directory_cache;
 mod directory_watch;
 mod entries;
+mod findings;
+mod git_part;
 mod git_paths;
 mod known;
+mod links;
+mod local_places;
 mod lossless;
 mod modules;
 mod named;
@@ -36,8 +40,9 @@ use rustix::io::Errno;
 use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
 use crate::paths::path_of;
 use crate::sandbox::Level;
-use baseline::{Baselines, Leftovers, Others, PendingBaseline, Told};
+use baseline::{Baselines, Others, PendingBaseline, Told};
 use below::Below;
+use findings::{Findings, undone_again_and_again};
 pub use git_paths::belongs_to_git;
 use known::{HomeNames, KnownPaths};
 use modules::{RootPlace, look_at_repositories, look_everywhere};
@@ -54,35 +59,6 @@ pub struct GitGuard {
     session: Vec<u8>,
     /// Of what earlier commands had left, before this one.
     told: Findings,
-}
-
-/// What was done after a command, for the model and its user.
-#[derive(Clone, Debug, Default)]
-struct Findings {
-    undone: Vec<String>,
-    /// What git might run all the same.
-    unchecked: Vec<String>,
-    /// What stays although it should have been undone: the next command tries again.
-    unfinished: Leftovers,
-}
-
-impl Findings {
-    fn extend(&mut self, other: Self) {
-        self.undone.extend(other.undone);
-        self.unchecked.extend(other.unchecked);
-    }
-
-    fn text(mut self) -> Option<String> {
-        self.undone.dedup();
-        self.unchecked.dedup();
-        let undone = ("undone by attache: ", "", self.undone);
-        let unchecked =
-            ("attache could not check everything: ", ": look at it before you use git", self.unchecked);
-        let parts = [undone, unchecked].into_iter().filter(|(_, _, lines)| !lines.is_empty());
-        let parts: Vec<String> =
-            parts.map(|(before, behind, lines)| format!("{before}{}{behind}", lines.join("; "))).collect();
-        (!parts.is_empty()).then(|| parts.join(". "))
-    }
 }
 
 #[derive(Debug)]
@@ -165,15 +141,20 @@ impl GitGuard {
             self.roots.iter().map(|root| RootPlace { handle: &root.handle, real: &root.real }).collect();
         let mut told = self.told.clone();
         let known: Vec<KnownPaths> = self.roots.iter().map(|root| root.before.known()).collect();
-        let now = self.reopened(&places, &known, &mut told);
-        for (root, now) in self.roots.iter().zip(&now) {
+        let mut now = Vec::new();
+        let found = undone_again_and_again(|| {
+            now = self.reopened(&places, &known, &mut told);
+            let states = self.roots.iter().zip(&now).enumerate();
+            let compared = states.map(|(at, (root, now))| {
+                let mut undo = Undo::new(&places, at, &root.before);
+                undo.compare(now);
+                undo.told()
+            });
+            compared.collect()
+        });
+        for ((root, now), found) in self.roots.iter().zip(&now).zip(found) {
             let unreached = now.unreached.as_ref();
             told.unchecked.extend(unreached.and_then(|path| self.not_looked_through(root, path)));
-        }
-        for (at, (root, now)) in self.roots.iter().zip(&now).enumerate() {
-            let mut undo = Undo::new(&places, at, &root.before);
-            undo.compare(now);
-            let found = undo.told();
             if let (false, Some(kept)) = (found.unfinished.is_empty(), &root.kept) {
                 kept.leave(&root.real, &root.before, &found.unfinished);
             }
@@ -218,7 +199,12 @@ impl GitGuard {
             // What is opened may hold others that are closed.
             let closed: Vec<(&GuardedRoot, PathBuf)> =
                 closed.filter(|(root, path)| tried.insert(root.real.join(path))).collect();
-            if closed.is_empty() || tried.len() > GIT_GUARD_DIRECTORIES {
+            if closed.is_empty() {
+                return now;
+            }
+            if tried.len() > GIT_GUARD_DIRECTORIES {
+                let left = closed.iter().map(|(_, path)| format!("{} is closed by its mode", path.display()));
+                told.unchecked.extend(left.take(1));
                 return now;
             }
             for (root, path) in closed {
@@ -270,7 +256,7 @@ pub fn is_run_for_reading(tree: &Path) -> bool {
 fn is_run_by(general: &[PathBuf], tree: &Path) -> bool {
     let Ok(real) = tree.canonicalize() else { return true };
     let named = Names::of(&real, &[], general);
-    named.values().any(|origin| match origin.by {
+    named.origins.values().any(|origin| match origin.by {
         NamedBy::Setting | NamedBy::Command => true,
         NamedBy::Home | NamedBy::Hooks => false,
     })
@@ -307,10 +293,13 @@ fn settled(
     {
         let mut known = vec![KnownPaths::default(); places.len()];
         known[at] = left.state.known();
-        let now = look_everywhere(places, known);
-        let mut undo = Undo::new(places, at, &left.state).of_left(&left.author);
-        undo.compare(&now[at]);
-        let found = undo.told();
+        let found = undone_again_and_again(|| {
+            let now = look_everywhere(places, known.clone());
+            let mut undo = Undo::new(places, at, &left.state).of_left(&left.author);
+            undo.compare(&now[at]);
+            vec![undo.told()]
+        });
+        let found = found.into_iter().next().unwrap_or_default();
         if found.unfinished.is_empty() {
             left.settled();
         }

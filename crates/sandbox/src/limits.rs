@@ -103,8 +103,12 @@ pub(crate) const FILE_TIME_GRAIN: Duration = Duration::from_millis(20);
 /// aside.
 pub(crate) const GIT_GUARD_ENTRIES: usize = 20_000;
 
-/// Branches of one repository, and their logs, among which links are looked for.
-pub(crate) const GIT_GUARD_LINKS: usize = 100_000;
+/// Links in one repository that are known. Git makes none.
+pub(crate) const GIT_GUARD_LINKS: usize = 10_000;
+
+/// How often a root is looked at again after something in it was undone: what is renamed takes along what lies
+/// in it. The innermost goes first, so one look more than that is rare.
+pub(crate) const UNDO_ROUNDS: usize = 16;
 
 /// Repositories that an index leads to and that are looked at. What a command adds beyond is set aside.
 pub(crate) const GIT_GUARD_MODULES: usize = 4_096;
@@ -119,9 +123,10 @@ pub(crate) const MOUNTED_FOR_GIT: usize = 64;
 pub(crate) const COMMAND_DIRECTORIES: usize = 16;
 
 /// Protected names below the top of a root that are compared after a command, and the files of one of them:
-/// `.vscode` has three.
+/// `.vscode` has three. Of what has more files, only their sizes and times are kept, up to the second number.
 pub(crate) const PROTECTED_NAMES: usize = 256;
 pub(crate) const PROTECTED_ENTRIES: usize = 64;
+pub(crate) const PROTECTED_STAMPS: usize = 4_096;
 
 /// Repositories that are looked at because they were there before.
 pub(crate) const GIT_GUARD_KNOWN: usize = 4_096;

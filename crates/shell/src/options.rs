@@ -53,6 +53,10 @@ pub(super) fn effects_of(program: &Program, shown: Vec<String>, arguments: &[Wor
         search_through(&mut effects, names_none);
     }
     if program.follows.is_some_and(|letters| has_one_of(arguments, letters, &FOLLOWS)) {
+        // Without a directory it walks the current one.
+        if effects.reads.is_empty() {
+            effects.reads.push(PathWord::Through(".".to_owned()));
+        }
         effects.follow_links();
     }
     if stays_here {
@@ -152,7 +156,15 @@ const SUMMARIES: [&str; 11] = [
 /// Long options with which a program reads all below the directories it is given.
 const RECURSES: [&str; 3] = ["recursive", "dereference-recursive", "directories"];
 /// The same for links.
-const FOLLOWS: [&str; 2] = ["follow", "dereference-recursive"];
+const FOLLOWS: [&str; 7] = [
+    "follow",
+    "follow-symlinks",
+    "dereference",
+    "dereference-recursive",
+    "copy-links",
+    "copy-dirlinks",
+    "copy-unsafe-links",
+];
 
 /// Whether one of the letters or names is among the options; no letters: always. A letter in the wrong place
 /// only asks once too often.

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::entries::{enter, names};
 use super::lossless;
 
-use crate::limits::{GIT_CONFIG_BYTES, PROTECTED_ENTRIES, PROTECTED_NAMES};
+use crate::limits::{GIT_CONFIG_BYTES, PROTECTED_ENTRIES, PROTECTED_NAMES, PROTECTED_STAMPS};
 
 /// By path below the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,6 +97,21 @@ impl Below {
 impl ProtectedCopy {
     /// `None` where nothing is, or nothing but directories.
     pub(super) fn of(directory: &OwnedFd, name: &Path) -> Option<Self> {
+        let whole = Self::read(directory, name, PROTECTED_ENTRIES, ProtectedEntry::of)?;
+        if whole.is_whole() { Some(whole) } else { Self::stamps_of(directory, name) }
+    }
+
+    /// With sizes and times in place of contents.
+    pub(super) fn stamps_of(directory: &OwnedFd, name: &Path) -> Option<Self> {
+        Self::read(directory, name, PROTECTED_STAMPS, ProtectedEntry::stamp_of)
+    }
+
+    fn read(
+        directory: &OwnedFd,
+        name: &Path,
+        limit: usize,
+        entry_of: fn(&OwnedFd, &Path) -> Option<ProtectedEntry>,
+    ) -> Option<Self> {
         let directory = enter(directory, name.parent().unwrap_or(Path::new(""))).ok()?;
         let stat = fs::fstat(&directory).ok()?;
         let mut entries = BTreeMap::new();
@@ -104,13 +119,13 @@ impl ProtectedCopy {
         let base = Path::new(name.file_name()?);
         while let Some(path) = open.pop_front() {
             let at = base.join(&path);
-            let Some(entry) = ProtectedEntry::of(&directory, &at) else { continue };
+            let Some(entry) = entry_of(&directory, &at) else { continue };
             if entry == ProtectedEntry::Directory {
                 let inner = enter(&directory, &at).and_then(|directory| names(&directory));
                 open.extend(inner.unwrap_or_default().iter().map(|(name, _)| path.join(name)));
             }
             entries.insert(path, entry);
-            if entries.len() >= PROTECTED_ENTRIES {
+            if entries.len() >= limit {
                 break;
             }
         }
@@ -118,9 +133,14 @@ impl ProtectedCopy {
         holds.then_some(Self { directory: (stat.st_dev, stat.st_ino), entries })
     }
 
+    /// Whether the contents of all files are known.
+    pub(super) fn is_whole(&self) -> bool {
+        self.entries.len() < PROTECTED_ENTRIES
+    }
+
     /// Whether there may be more than was looked at.
     pub(super) fn is_cut(&self) -> bool {
-        self.entries.len() >= PROTECTED_ENTRIES
+        self.entries.len() >= PROTECTED_STAMPS
     }
 
     pub(super) fn is_directory(&self) -> bool {
@@ -135,6 +155,19 @@ impl ProtectedCopy {
 impl ProtectedEntry {
     /// `None` also for what no program reads as a file.
     pub(super) fn of(directory: &OwnedFd, path: &Path) -> Option<Self> {
+        Self::read(directory, path, small_text)
+    }
+
+    /// Of a file only its size and time.
+    fn stamp_of(directory: &OwnedFd, path: &Path) -> Option<Self> {
+        Self::read(directory, path, |_, _| None)
+    }
+
+    fn read(
+        directory: &OwnedFd,
+        path: &Path,
+        text_of: fn(&OwnedFd, &OsStr) -> Option<Vec<u8>>,
+    ) -> Option<Self> {
         let (parent, name) = (path.parent().unwrap_or(Path::new("")), path.file_name()?);
         let directory = enter(directory, parent).ok()?;
         let stat = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -144,7 +177,7 @@ impl ProtectedEntry {
                 let led = fs::readlinkat(&directory, name, Vec::new()).ok()?;
                 Some(Self::Link(OsString::from_vec(led.into_bytes()).into()))
             }
-            FileType::RegularFile => Some(match small_text(&directory, name) {
+            FileType::RegularFile => Some(match text_of(&directory, name) {
                 Some(text) => Self::File { mode: stat.st_mode & 0o777, text },
                 None => Self::Large(stat.st_size, stat.st_ctime, stat.st_ctime_nsec as i64),
             }),

@@ -36,6 +36,8 @@ pub(super) struct GitEntries {
     pub(super) dot_git: Vec<OsString>,
     pub(super) is_repository: bool,
     pub(super) is_closed: bool,
+    /// In a repository git may write through them.
+    pub(super) has_links: bool,
 }
 
 /// A directory with the same one has the same entries: nobody can set the time of its last change.
@@ -129,13 +131,14 @@ impl GitEntries {
                 }
                 _ => {}
             }
-            let is_directory = match entry.file_type() {
+            let kind = match entry.file_type() {
                 // Some file systems do not say.
                 FileType::Unknown => fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
-                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
-                kind => kind == FileType::Directory,
+                    .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
+                kind => kind,
             };
-            if is_directory {
+            self.has_links |= kind == FileType::Symlink;
+            if kind == FileType::Directory {
                 directories.insert(OsString::from_vec(name.to_vec()));
             }
         }

@@ -1,5 +1,6 @@
 //! Which lines of a repository's configuration run nothing, and the configuration without the others.
 
+use super::local_places::LocalPlace;
 use crate::git_config::names_no_program;
 
 /// What git writes by itself into new repositories and modules beyond what a look at a repository takes for
@@ -12,9 +13,9 @@ const ALSO_HARMLESS: [(&str, &[&str]); 5] = [
     ("lfs", &["repositoryformatversion"]),
 ];
 
-/// The text with nothing in it that names a program, where that is not the text itself. `has_tree` judges
-/// `core.worktree`.
-pub(super) fn without_programs(text: &str, has_tree: impl Fn(&str) -> bool) -> Option<String> {
+/// The text with nothing in it that names a program, where that is not the text itself. `may_lead` judges
+/// where it leads.
+pub(super) fn without_programs(text: &str, may_lead: impl Fn(&LocalPlace) -> bool) -> Option<String> {
     let mut kept = String::new();
     let mut section: Option<String> = None;
     let mut is_continued = false;
@@ -36,7 +37,7 @@ pub(super) fn without_programs(text: &str, has_tree: impl Fn(&str) -> bool) -> O
             }
             (false, None) if trimmed.is_empty() || trimmed.starts_with(['#', ';']) => true,
             (false, None) => {
-                section.as_deref().is_some_and(|section| is_harmless(section, trimmed, &has_tree))
+                section.as_deref().is_some_and(|section| is_harmless(section, trimmed, &may_lead))
             }
         };
         is_continued = continues;
@@ -138,14 +139,15 @@ pub(super) fn is_harmless_key(section: &str, key: &str) -> bool {
         || ALSO_HARMLESS.iter().any(|(known, keys)| *known == section && keys.contains(&key))
 }
 
-fn is_harmless(section: &str, line: &str, has_tree: impl Fn(&str) -> bool) -> bool {
-    let (key, value) = line.split_once('=').unwrap_or((line, ""));
+fn is_harmless(section: &str, line: &str, may_lead: impl Fn(&LocalPlace) -> bool) -> bool {
+    let (key, text) = line.split_once('=').unwrap_or((line, ""));
     let key = key.split([' ', '\t']).next().unwrap_or_default().to_lowercase();
-    if (section, key.as_str()) == ("core", "worktree") {
-        let value = value.trim();
-        return !value.contains(['"', '\\', '#', ';']) && has_tree(value);
+    let is_tree = (section, key.as_str()) == ("core", "worktree");
+    if is_tree && text.contains(['"', '\\', '#', ';']) {
+        return false;
     }
-    is_harmless_key(section, &key)
+    let leads = || LocalPlace::of(section, &key, &value(text).0);
+    (is_tree || is_harmless_key(section, &key)) && leads().is_none_or(|place| may_lead(&place))
 }
 
 #[cfg(test)]
@@ -185,7 +187,7 @@ mod tests {
     #[test]
     fn only_lines_that_name_no_program_stay() {
         let harmless = "[core]\n\tbare = false\n\tworktree = ../in\n[remote \"origin\"]\n\turl = https://example.org\n# x\n";
-        let inside = |value: &str| value == "../in";
+        let inside = |place: &LocalPlace| *place == LocalPlace::WorkTree("../in".into());
         assert_eq!(without_programs(harmless, inside), None);
         for bad in [
             "[core]\n\tfsmonitor = ./run\n",
@@ -201,6 +203,11 @@ mod tests {
             "\u{feff}[core]\n\tfsmonitor = ./run\n",
             "fsmonitor = x\n",
             "[submodule \"x\"]\n\tupdate = !run\n",
+            "[remote \"x\"]\n\turl = /home/ada\n",
+            "[remote \"x\"]\n\tpushurl = \"file:///home/ada\" # x\n",
+            "[branch \"x\"]\n\tremote = ../run\n",
+            "[remote \"x\"]\n\treceivepack = run\n",
+            "[url \"/x\"]\n\tinsteadOf = run\n",
         ] {
             let kept = without_programs(&format!("{harmless}{bad}"), inside).expect(bad);
             assert!(kept.starts_with(harmless.trim_end()), "{bad}: {kept}");

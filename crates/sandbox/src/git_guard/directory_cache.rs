@@ -13,6 +13,8 @@ use rustix::fs;
 
 use super::cached_directory::{CachedDirectory, DirectoryStamp, stamp};
 use super::directory_watch::{DirectoryWatch, WatchedChanges};
+use super::git_part::GitPart;
+use super::git_paths::is_dot_git;
 use crate::limits::{CACHED_DIRECTORIES, CACHED_ROOTS, STAT_BATCH, STAT_THREADS};
 
 /// What there is in a root, by paths below it.
@@ -24,6 +26,10 @@ pub(super) struct RootOverview {
     pub(super) closed: BTreeSet<PathBuf>,
     /// A directory that was one too many, or too deep, to be looked at.
     pub(super) unreached: Option<PathBuf>,
+    /// Directories of repositories in which there are links.
+    pub(super) with_links: BTreeSet<PathBuf>,
+    /// Directories of repositories that hold more of them than are looked at.
+    pub(super) crowded: BTreeSet<PathBuf>,
 }
 
 /// What lies in a root now. The first look lists every directory; later ones go by what the kernel says has
@@ -204,21 +210,25 @@ impl DirectoryCache {
     }
 
     /// Breadth first, so that a bound leaves out what is far.
-    fn add(
-        &mut self,
-        root: &OwnedFd,
-        mut open: VecDeque<(usize, OsString)>,
-        limit: usize,
-    ) -> Option<PathBuf> {
-        let mut unreached = None;
+    fn add(&mut self, root: &OwnedFd, mut open: VecDeque<(usize, OsString)>, limit: usize) -> Unreached {
+        let mut unreached = Unreached::default();
+        let mut of_git = self.directories.iter().filter(|known| is_in_git(known.path.as_bytes())).count();
         while let Some((parent, name)) = open.pop_front() {
             let path = self.directories[parent].path_of(&name);
-            let has_room = self.directories.len() < limit && path.as_bytes().len() < LONGEST_PATH;
-            if !has_room {
-                self.directories[parent].stamp = None;
-                unreached.get_or_insert_with(|| path_in(path.as_bytes()));
+            let is_in_git = is_in_git(path.as_bytes());
+            // Each kind has its own room: neither keeps the other from being seen.
+            let taken = if is_in_git { of_git } else { self.directories.len() - of_git };
+            if taken >= limit || path.as_bytes().len() >= LONGEST_PATH {
+                let above = &mut self.directories[parent];
+                above.stamp = None;
+                if is_in_git {
+                    unreached.crowded.insert(path_in(above.path.as_bytes()));
+                } else {
+                    unreached.first.get_or_insert_with(|| path_in(path.as_bytes()));
+                }
                 continue;
             }
+            of_git += usize::from(is_in_git);
             let mut directory = CachedDirectory::new(path, parent);
             let mut inner: Vec<OsString> = directory.list(root, self.watch.as_mut()).into_iter().collect();
             inner.sort();
@@ -228,12 +238,29 @@ impl DirectoryCache {
         unreached
     }
 
+    /// Directories with links in which git may write.
+    fn with_links(&self) -> BTreeSet<PathBuf> {
+        let mut parts: Vec<GitPart> = Vec::with_capacity(self.directories.len());
+        let mut found = BTreeSet::new();
+        for directory in &self.directories {
+            let above = parts.get(directory.parent).copied().unwrap_or(GitPart::Outside);
+            let part = above.of_inner(directory.name(), &directory.git);
+            if part != GitPart::Outside && directory.git.has_links {
+                found.insert(path_in(directory.path.as_bytes()));
+            }
+            parts.push(part);
+        }
+        found
+    }
+
     pub(super) fn overview(&self) -> RootOverview {
         self.overview.clone()
     }
 
-    fn summary(&self, unreached: Option<PathBuf>) -> RootOverview {
-        let mut found = RootOverview { unreached, ..RootOverview::default() };
+    fn summary(&self, unreached: Unreached) -> RootOverview {
+        let Unreached { first, crowded } = unreached;
+        let mut found = RootOverview { unreached: first, crowded, ..RootOverview::default() };
+        found.with_links = self.with_links();
         for directory in self.directories.iter().filter(|directory| directory.git.is_remarkable()) {
             let path = path_in(directory.path.as_bytes());
             if directory.git.is_closed {
@@ -246,6 +273,18 @@ impl DirectoryCache {
         }
         found
     }
+}
+
+/// What there was no room for.
+#[derive(Debug, Default)]
+struct Unreached {
+    first: Option<PathBuf>,
+    /// Those that hold such directories, in repositories.
+    crowded: BTreeSet<PathBuf>,
+}
+
+fn is_in_git(path: &[u8]) -> bool {
+    path.split(|byte| *byte == b'/').any(|name| is_dot_git(OsStr::from_bytes(name)))
 }
 
 /// The same for many, by their numbers.

@@ -1,7 +1,7 @@
 //! Repositories that indexes and pointers lead to, wherever in the roots they lie: `git status` goes into each
 //! and follows its configuration.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
@@ -15,7 +15,8 @@ use super::configuration::work_trees;
 use super::directory_cache::{RootOverview, overview};
 use super::entries::{enter, names};
 use super::known::KnownPaths;
-use super::named::{GovernedTree, NameOrigin, Names, general_files, governing};
+use super::links::{hard_linked, note_links};
+use super::named::{GovernedTree, NamedPaths, Names, general_files, governing};
 use super::state::{ControlFile, NotSeen, RepositoryState, RootState};
 use crate::git_index::{self, IndexParts};
 use crate::limits::{GIT_GUARD_MODULES, GIT_INDEX_BYTES};
@@ -63,7 +64,9 @@ fn look_by(
     let general = general_files();
     let named: Vec<_> = (0..places.len()).map(|root| looking.named(root, &general)).collect();
     for (((place, known), state), named) in places.iter().zip(known()).zip(&mut looking.states).zip(named) {
-        state.look_at_named(place.handle, known, named);
+        let cut = named.cut.into_iter().filter(|path| !path.as_os_str().is_empty());
+        state.unseen.extend(cut.map(|path| (path, NotSeen::TooMany)));
+        state.look_at_named(place.handle, known, named.origins);
     }
     looking.states
 }
@@ -80,7 +83,8 @@ pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) 
     let (known, too_many): (Vec<_>, Vec<_>) =
         known.map(|(known, overview)| known.with_repositories(&overview.repositories)).unzip();
     let mut states = look(places, &known);
-    for ((state, overview), too_many) in states.iter_mut().zip(overviews).zip(too_many) {
+    let overviews = overviews.into_iter().zip(too_many);
+    for ((state, place), (overview, too_many)) in states.iter_mut().zip(places).zip(overviews) {
         // No project has so many: what a command adds and nothing else leads to is set aside.
         let is_unmet = |path: &PathBuf| {
             let is_aside = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".git.disabled"));
@@ -90,6 +94,9 @@ pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) 
         state.unseen.extend(too_many.into_iter().map(|path| (path, NotSeen::TooMany)));
         state.unseen.extend(overview.closed.into_iter().map(|path| (path, NotSeen::Closed)));
         state.unreached = overview.unreached;
+        state.unseen.extend(overview.crowded.into_iter().map(|path| (path, NotSeen::TooMany)));
+        note_links(place.handle, &overview.with_links, state);
+        state.hard_linked = hard_linked(place.handle, state);
     }
     states
 }
@@ -118,7 +125,7 @@ impl Search<'_> {
     }
 
     /// What its user's configuration of git names in a root.
-    fn named(&self, root: usize, general: &[PathBuf]) -> BTreeMap<PathBuf, NameOrigin> {
+    fn named(&self, root: usize, general: &[PathBuf]) -> NamedPaths {
         let absolute = |(root, path): &At| self.places[*root].real.join(path);
         let trees = self.trees.iter().map(|(git, tree)| {
             let shared = self.repository(git).and_then(|found| self.shared_by(git, found));

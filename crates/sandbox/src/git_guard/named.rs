@@ -103,7 +103,16 @@ pub(super) struct Names<'a> {
     general: &'a [PathBuf],
     /// What was read: most repositories obey the same files.
     texts: BTreeMap<PathBuf, Option<String>>,
-    found: BTreeMap<PathBuf, NameOrigin>,
+    found: NamedPaths,
+}
+
+/// What configurations name in a root.
+#[derive(Debug, Default)]
+pub(super) struct NamedPaths {
+    /// By path below the root.
+    pub(super) origins: BTreeMap<PathBuf, NameOrigin>,
+    /// Repositories, as in `NameOrigin`, of which not everything is known: they name too much.
+    pub(super) cut: BTreeSet<PathBuf>,
 }
 
 /// For which work tree a configuration is read, and the files that were read for it.
@@ -115,13 +124,13 @@ struct Reading<'a> {
 
 impl<'a> Names<'a> {
     /// Below the root, relative to it.
-    pub(super) fn of(
-        real: &'a Path,
-        trees: &[GovernedTree<'_>],
-        general: &'a [PathBuf],
-    ) -> BTreeMap<PathBuf, NameOrigin> {
+    pub(super) fn of(real: &'a Path, trees: &[GovernedTree<'_>], general: &'a [PathBuf]) -> NamedPaths {
         let home = std::env::home_dir();
-        let mut names = Self { real, home, general, texts: BTreeMap::new(), found: BTreeMap::new() };
+        let (texts, found) = (BTreeMap::new(), NamedPaths::default());
+        let mut names = Self { real, home, general, texts, found };
+        // Only to read them first: what a repository includes must not keep these from being read.
+        names.governing();
+        names.found = NamedPaths::default();
         for GovernedTree { tree, repositories, repository } in trees {
             let mut reading = Reading { tree, repository, seen: BTreeSet::new() };
             for (git, state) in repositories {
@@ -158,6 +167,7 @@ impl<'a> Names<'a> {
         }
         if !self.texts.contains_key(file) {
             if self.texts.len() >= GIT_CONFIG_FILES {
+                self.found.cut.insert(reading.repository.to_owned());
                 return;
             }
             self.texts.insert(file.to_owned(), small_text(file));
@@ -220,11 +230,15 @@ impl<'a> Names<'a> {
     fn add(&mut self, path: &Path, by: NamedBy, reading: &Reading<'_>) {
         for below in steps_below(self.real, path) {
             let is_git = below.components().any(|name| name.as_os_str() == ".git");
-            if is_git || self.found.len() >= NAMED_BY_GIT {
+            let is_known = self.found.origins.contains_key(&below);
+            if !is_git && !is_known && self.found.origins.len() >= NAMED_BY_GIT {
+                self.found.cut.insert(reading.repository.to_owned());
+            }
+            if is_git || !is_known && self.found.origins.len() >= NAMED_BY_GIT {
                 continue;
             }
             let origin = NameOrigin { by, repository: reading.repository.to_owned() };
-            let found = self.found.entry(below).or_insert(origin);
+            let found = self.found.origins.entry(below).or_insert(origin);
             // A directory counts with all that is in it.
             if by != NamedBy::Command && found.by == NamedBy::Command {
                 found.by = by;

@@ -13,11 +13,13 @@ use super::below::{Below, ProtectedEntry};
 use super::entries::{enter, is_cut, names, piece, with_parts_of_git};
 use super::git_paths::is_dot_git;
 use super::known::KnownPaths;
+use super::local_places::{has_link, local_places};
 use super::lossless;
 use super::named::{NameOrigin, NamedPath};
 use super::protected_at_top::{protected_at_top, with_wildcards};
 use super::reopen::is_closed;
-use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, GIT_GUARD_LINKS, NESTED_DEPTH};
+use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, NESTED_DEPTH};
+use crate::paths::path_of;
 
 /// Never looked into: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];
@@ -32,25 +34,6 @@ pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
 /// Where no repository lies in another: directories that git fills itself.
 const FILLED: [&str; 9] =
     ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches", "remotes"];
-
-/// Where git writes by name: through a link it would write elsewhere.
-const WRITTEN: [&str; 15] = [
-    "",
-    "logs",
-    "refs",
-    "info",
-    "objects",
-    "objects/info",
-    "objects/pack",
-    "rr-cache",
-    "rebase-merge",
-    "rebase-apply",
-    "sequencer",
-    "modules",
-    "worktrees",
-    "remotes",
-    "branches",
-];
 
 /// Paths are relative to the root.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -73,6 +56,9 @@ pub(super) struct RootState {
     /// What could not be looked into, those of `RepositoryState` not included.
     #[serde(with = "lossless::map", default)]
     pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
+    /// Files that control git and have other names elsewhere.
+    #[serde(with = "lossless::set", default)]
+    pub(super) hard_linked: BTreeSet<PathBuf>,
     /// Where a home lies below the top: names with wildcards in it are protected as at the top.
     #[serde(with = "lossless::optional_path", default)]
     pub(super) home: Option<PathBuf>,
@@ -92,12 +78,15 @@ pub(super) struct RepositoryState {
     /// Hooks that git would run.
     #[serde(with = "lossless::map")]
     pub(super) hooks: BTreeMap<OsString, ProtectedEntry>,
-    /// Links below it.
+    /// Links below it, and not below another repository in it: only `look_everywhere` finds them.
     #[serde(with = "lossless::set")]
     pub(super) links: BTreeSet<PathBuf>,
     /// What in it could not be looked into.
     #[serde(with = "lossless::map", default)]
     pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
+    /// Whether its configuration puts a work tree, or a repository to push to, behind a link.
+    #[serde(default)]
+    pub(super) leads_through_link: bool,
 }
 
 /// Why something was not looked into.
@@ -306,14 +295,26 @@ fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) ->
 }
 
 impl RepositoryState {
+    /// Where its configuration leads, by words. `path`: where it is itself.
+    fn places(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
+        let texts = ["config", "config.worktree"].map(|name| self.control.get(OsStr::new(name)));
+        let texts = texts.into_iter().flatten().filter_map(|piece| match piece {
+            ControlFile::Text(text) => Some(String::from_utf8_lossy(text)),
+            ControlFile::Link(_) | ControlFile::Other => None,
+        });
+        texts.flat_map(|text| local_places(&text)).flat_map(move |place| place.ways_from(path))
+    }
+
     pub(super) fn of(git: &OwnedFd) -> Self {
         let control =
             CONTROL.iter().filter_map(|name| Some((OsString::from(name), piece(git, Path::new(name))?)));
         let mut unseen = BTreeMap::new();
         let control = control.chain(remotes(git, &mut unseen)).collect();
-        let (hooks, links) = (hooks(git, &mut unseen), links(git, &mut unseen));
+        let hooks = hooks(git, &mut unseen);
         let directory = fs::fstat(git).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
-        Self { directory, control, hooks, links, unseen }
+        let mut found = Self { directory, control, hooks, unseen, ..Self::default() };
+        found.leads_through_link = path_of(git).is_ok_and(|path| found.places(&path).any(|at| has_link(&at)));
+        found
     }
 }
 
@@ -365,33 +366,6 @@ fn remotes(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<(OsStr
             let path = directory.join(&name);
             if kind != FileType::Directory && !name.to_string_lossy().contains(super::undo::ASIDE) {
                 found.extend(piece(git, &path).map(|piece| (path.into_os_string(), piece)));
-            }
-        }
-    }
-    found
-}
-
-fn links(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeSet<PathBuf> {
-    let mut found = BTreeSet::new();
-    for top in WRITTEN {
-        let goes_deeper = top == "logs" || top == "refs";
-        let mut open = VecDeque::from([PathBuf::from(top)]);
-        let mut left = GIT_GUARD_LINKS;
-        while let Some(path) = open.pop_front() {
-            let Some(entries) = listed(git, &path, unseen) else { continue };
-            left = left.saturating_sub(entries.len());
-            if left == 0 {
-                unseen.insert(PathBuf::from(top), NotSeen::TooMany);
-                break;
-            }
-            for (name, kind) in entries {
-                match kind {
-                    FileType::Symlink => {
-                        found.insert(path.join(name));
-                    }
-                    FileType::Directory if goes_deeper => open.push_back(path.join(name)),
-                    _ => {}
-                }
             }
         }
     }

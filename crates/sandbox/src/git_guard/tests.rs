@@ -2,6 +2,7 @@
 
 mod anywhere;
 mod edits_between;
+mod links;
 mod named;
 
 use std::os::unix::fs::PermissionsExt;
@@ -219,6 +220,36 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
             "git commit -q --allow-empty -m x",
         ),
         ("cache of resolutions", "mkdir .git/rr-cache && ln -s \"$BASE/victims\" .git/rr-cache/x".into(), "touch .git/rr-cache/x/y"),
+        (
+            "tree behind a link",
+            "ln -s \"$BASE/victims\" out && git init -q sub && git -C sub config core.worktree ../../out && touch sub/x && git -C sub --work-tree=. add x".into(),
+            "git -C sub checkout -q -- x",
+        ),
+        (
+            "repository in a configuration that is a directory",
+            format!("mkdir -p app/objects app/refs && echo 'ref: refs/heads/x' > app/HEAD && git init -q app/config && {CONFIG} > app/config/.git/config"),
+            "for app in app/config*; do (cd $app && git status); done",
+        ),
+        (
+            "remote elsewhere",
+            "git init -q --bare ../outside/e.git && cp \"$BASE/run\" ../outside/e.git/hooks/pre-receive && git clone -q . c && git -C c config remote.origin.pushurl \"$BASE/outside/e.git\"".into(),
+            "git -C c push origin HEAD:x",
+        ),
+        (
+            "remote elsewhere, as an address",
+            "git init -q --bare ../outside/e.git && cp \"$BASE/run\" ../outside/e.git/hooks/pre-receive && git clone -q . c && git -C c config remote.origin.url \"file://$BASE/outside/e.git\"".into(),
+            "git -C c push origin HEAD:x",
+        ),
+        (
+            "remote that a branch names",
+            "git init -q --bare ../outside/e.git && cp \"$BASE/run\" ../outside/e.git/hooks/pre-receive && git clone -q . c && git -C c config branch.$(git branch --show-current).pushRemote \"$BASE/outside/e.git\"".into(),
+            "git -C c -c push.default=current push",
+        ),
+        (
+            "remote behind a link",
+            "git init -q --bare ../outside/e.git && cp \"$BASE/run\" ../outside/e.git/hooks/pre-receive && git clone -q . c && ln -s ../../outside/e.git c/e && git -C c config remote.origin.url ./e".into(),
+            "git -C c push origin HEAD:x",
+        ),
         ("log", "ln -sf \"$BASE/victims/x\" .git/logs/HEAD".into(), "git commit -q --allow-empty -m x"),
         ("message", "ln -sf \"$BASE/victims/x\" .git/COMMIT_EDITMSG".into(), "git commit -q --allow-empty -m x"),
         ("branches", "ln -s \"$BASE/victims\" .git/refs/heads/v".into(), "git branch v/x"),
@@ -590,7 +621,7 @@ fn what_its_user_writes_after_something_could_not_be_undone_stays() {
     place.in_root("git init -q sub && cp \"$BASE/run\" sub/.git/hooks/pre-commit && cp \"$BASE/run\" sub/.git/hooks/pre-push");
     let root = &guard.roots[0];
     let hooks = entries::enter(&root.handle, Path::new("sub/.git/hooks")).unwrap();
-    let mut left = Leftovers::default();
+    let mut left = baseline::Leftovers::default();
     for name in ["pre-commit", "pre-push"] {
         let stamp = baseline::EntryStamp::of(&hooks, name.as_ref()).unwrap();
         left.0.insert(Path::new("sub/.git/hooks").join(name), stamp);

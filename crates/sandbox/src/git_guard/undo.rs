@@ -5,6 +5,9 @@
 mod authors;
 mod changes;
 mod named;
+mod places;
+mod pointers;
+mod unseen;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +15,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, Mode, OFlags};
+use rustix::fs::{self, AtFlags, Mode};
 use rustix::io::Errno;
 
 use super::Findings;
@@ -21,9 +24,11 @@ use super::below::{ProtectedCopy, ProtectedEntry};
 use super::configuration::without_programs;
 use super::entries::enter;
 use super::git_paths::is_dot_git;
-use super::modules::{RootPlace, pointed_at};
-use super::state::{ControlFile, NotSeen, REMOTES, RepositoryState, RootState};
+use super::local_places::LocalPlace;
+use super::modules::RootPlace;
+use super::state::{ControlFile, REMOTES, RepositoryState, RootState};
 use crate::paths::normal;
+use places::FormerPlaces;
 
 const CONFIGURATION: &str = "is configuration that only the user may make";
 
@@ -62,7 +67,8 @@ impl<'a> Undo<'a> {
 
     pub(super) fn compare(&mut self, after: &RootState) {
         self.unseen(after);
-        for (path, repository) in &after.repositories {
+        // The innermost first: what is renamed takes along what lies in it.
+        for (path, repository) in after.repositories.iter().rev() {
             let was = self.moved_from(path, repository, after);
             self.repository_since(path, repository, was);
         }
@@ -95,6 +101,9 @@ impl<'a> Undo<'a> {
             };
             self.tell(at, CONFIGURATION, done);
         }
+        for path in after.hard_linked.difference(&self.before.hard_linked) {
+            self.separate(path);
+        }
         for (path, was) in &self.before.below.0 {
             if let Some((at, now)) = after.below.find(path, was)
                 && now.entries != was.entries
@@ -114,42 +123,19 @@ impl<'a> Undo<'a> {
 
     /// Whether there was no such repository before.
     fn is_new(&self, repository: &Path) -> bool {
-        let RootState { repositories, pointers, .. } = self.before;
-        let is_known = repositories.contains_key(repository) || pointers.contains_key(repository);
-        !is_known && !repository.as_os_str().is_empty()
+        !self.is_known_repository(repository) && !repository.as_os_str().is_empty()
     }
 
-    /// What is too much to be looked at is not taken for harmless: where git would run something of it, it is
-    /// set aside.
-    fn unseen(&mut self, after: &RootState) {
-        let before = self.before.all_unseen();
-        let unseen = after.all_unseen();
-        let new = unseen.iter().filter(|(path, why)| {
-            let is_aside = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ASIDE));
-            let is_known = before.get(*path) == Some(why)
-                || is_aside && path.parent().is_some_and(|logs| logs.ends_with("logs"));
-            **why == NotSeen::TooMany && !is_known && !self.is_users(path)
-        });
-        let (runs, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            new.map(|(path, _)| path).partition(|path| is_set_aside(path));
-        for (at, path) in runs.iter().enumerate() {
-            match (self.set_aside(path), at) {
-                (Ok(_), 1..) => {}
-                (Err(error), _) => self.tell(path, "could not be checked", Err(error)),
-                (Ok(aside), 0) => {
-                    let more = runs.len() - 1;
-                    let more = if more > 0 { format!(" (and {more} more like it)") } else { String::new() };
-                    self.tell(path, &format!("was one too many to be checked{more}"), Ok(aside));
-                }
-            }
-        }
-        for path in others {
-            self.told.unchecked.push(format!("{} is too large", path.display()));
-        }
+    /// Its user has it: it is never set aside as a whole.
+    fn is_known_repository(&self, path: &Path) -> bool {
+        self.before.repositories.contains_key(path) || self.before.pointers.contains_key(path)
     }
 
     /// A protected name below the top, which holds something else now.
     pub(super) fn put_back_held(&mut self, path: &Path, was: &ProtectedCopy) {
+        if !was.is_whole() {
+            return self.compare_large(path, was, CONFIGURATION);
+        }
         let done = self.replace(path, || self.put_back_all(path, was));
         self.tell(path, CONFIGURATION, done);
     }
@@ -201,7 +187,7 @@ impl<'a> Undo<'a> {
         }
         for link in now.links.difference(&was.links) {
             let link = path.join(link);
-            if self.is_users(&link) {
+            if self.was_link(&link) || self.is_users(&link) {
                 continue;
             }
             let done = self.remove(&link).map(|()| None);
@@ -229,6 +215,14 @@ impl<'a> Undo<'a> {
             }
             self.control(path, name, piece, &was.control);
         }
+        self.compare_places(path, now, was);
+    }
+
+    /// Whether it was there before, maybe as one of another repository around this one.
+    fn was_link(&self, link: &Path) -> bool {
+        self.before.repositories.iter().any(|(path, repository)| {
+            link.strip_prefix(path).is_ok_and(|inner| repository.links.contains(inner))
+        })
     }
 
     fn control(
@@ -245,13 +239,17 @@ impl<'a> Undo<'a> {
         };
         let problem = match name.to_str().unwrap_or_default() {
             "config" | "config.worktree" => {
-                let directory = self.real.join(repository);
-                let has_tree = |tree: &str| self.is_within(&normal(&directory.join(tree)));
-                match (without_programs(&text, has_tree), is_text) {
+                let former = FormerPlaces::of(was);
+                let may_lead = |place: &LocalPlace| self.may_lead(repository, place, &former);
+                match (without_programs(&text, may_lead), is_text) {
                     (None, true) => return,
                     (Some(harmless), true) => {
                         let done = self.replace_config(&path, &harmless, was.get(name));
-                        return self.tell(&path, "named programs that git would run", done);
+                        return self.tell(
+                            &path,
+                            "named programs that git would run, or places elsewhere",
+                            done,
+                        );
                     }
                     (_, false) => "could not be read through",
                 }
@@ -276,51 +274,6 @@ impl<'a> Undo<'a> {
         };
         let done = self.replace(&path, || self.put_back(&path, was.get(name)));
         self.tell(&path, problem, done);
-    }
-
-    /// A `.git` that is a file or a link: it may lead to a repository in the roots, which then is judged by
-    /// itself.
-    fn pointer(&mut self, path: &Path, pointer: &ControlFile, after: &RootState) {
-        let led = pointed_at(pointer);
-        let directory = self.real.join(path.parent().unwrap_or(Path::new("")));
-        // As git would come there, links included: only what is there can be run.
-        let led = led.and_then(|led| directory.join(led).canonicalize().ok());
-        let inside = led.as_ref().and_then(|led| led.strip_prefix(self.real).ok());
-        match (led.as_ref(), inside) {
-            (Some(_), Some(inside)) => {
-                if !after.repositories.contains_key(inside)
-                    && let Ok(git) = enter(self.root, inside)
-                {
-                    let mut found = RootState::default();
-                    found.add(inside.to_owned(), &git);
-                    found
-                        .repositories
-                        .iter()
-                        .for_each(|(path, repository)| self.repository(path, repository));
-                }
-            }
-            // In another root it is judged there, if it is near enough to its top to be seen.
-            (Some(led), None) if self.is_within(led) && self.leads_plainly(led) => {}
-            _ => {
-                let done = self.replace(path, || self.put_back(path, self.before.pointers.get(path)));
-                self.tell(path, "leads git to a repository outside of the workspace", done);
-            }
-        }
-    }
-
-    /// Whether what lies in another root could not run anything.
-    fn leads_plainly(&self, led: &Path) -> bool {
-        let Ok(git) = open_absolute(led) else { return false };
-        let repository = RepositoryState::of(&git);
-        let config = repository.control.get(OsStr::new("config"));
-        let is_plain = match config {
-            Some(ControlFile::Text(text)) => {
-                without_programs(&String::from_utf8_lossy(text), |_| false).is_none()
-            }
-            Some(ControlFile::Link(_) | ControlFile::Other) => false,
-            None => true,
-        };
-        is_plain && repository.hooks.is_empty() && repository.links.is_empty()
     }
 
     /// Whether it is where a repository keeps those of its work trees.
@@ -355,24 +308,16 @@ impl<'a> Undo<'a> {
     /// `done`: the name that it has now, if it still has one.
     fn tell(&mut self, path: &Path, what: &str, done: Result<Option<OsString>, Errno>) {
         let name = path.display();
-        self.told.undone.push(match done {
-            Ok(None) => format!("{name} {what}"),
-            Ok(Some(aside)) => format!("{name} {what} (kept as {})", aside.to_string_lossy()),
-            Err(error) => {
-                format!("{name} {what}, and it could not be undone ({error}): look at it before you use git")
+        match done {
+            Ok(None) => self.told.undone.push(format!("{name} {what}")),
+            Ok(Some(aside)) => {
+                self.told.undone.push(format!("{name} {what} (kept as {})", aside.to_string_lossy()));
             }
-        });
+            Err(error) => self.told.failed.push(format!(
+                "{name} {what}, and it could not be undone ({error}): look at it before you use git"
+            )),
+        }
     }
-}
-
-/// Of what is too much to be checked: what git would run, or write through. It makes logs anew.
-fn is_set_aside(path: &Path) -> bool {
-    [".git", "hooks", "logs", "index", "remotes", "branches"].iter().any(|name| path.ends_with(name))
-        || path.ancestors().any(|above| above.ends_with(".git/logs"))
-}
-
-fn open_absolute(path: &Path) -> Result<OwnedFd, Errno> {
-    fs::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// As git takes it: a branch below `refs/`, or a commit.

@@ -37,6 +37,14 @@ fn a_pattern_or_a_search_that_follows_links_shows_what_they_lead_to() {
         "grep -R x d",
         "rg -L x d",
         "find -L d -type f -exec cat {} +",
+        "ls -LR d",
+        "ls -l --dereference --recursive d",
+        "ls -RL",
+        "du -aL d",
+        "tree -l d",
+        "fd -L x d",
+        "fd --follow x",
+        "eza -T --follow-symlinks d",
         "find d -type l -exec cat {} +",
         "diff -rN d plain",
     ] {
@@ -44,7 +52,17 @@ fn a_pattern_or_a_search_that_follows_links_shows_what_they_lead_to() {
         let shown = |path: &str| footprint.touches.contains(&Touch::Read(place.root.join(path)));
         assert!(shown(".env") || shown("keys/x.pem"), "{command}: {footprint:?}");
     }
-    for command in ["cat plain/*", "grep -R x plain", "rg x plain", "cat a*", "ls d", "rg x secret"] {
+    for command in [
+        "cat plain/*",
+        "grep -R x plain",
+        "rg x plain",
+        "cat a*",
+        "ls d",
+        "ls -R d",
+        "ls -LR plain",
+        "tree d",
+        "rg x secret",
+    ] {
         assert!(place.passes(command, &[]), "{command}");
     }
 }

@@ -2,6 +2,7 @@
 //! is undone.
 
 use super::*;
+use crate::git_guard::named::GovernedTree;
 
 /// What its user has set up, what a command does, and what its user does afterwards.
 fn tricks() -> Vec<(&'static str, &'static str, &'static str)> {
@@ -35,6 +36,17 @@ fn tricks() -> Vec<(&'static str, &'static str, &'static str)> {
         (
             hooks,
             "rm -r scripts/hooks && mkdir evil && cp \"$BASE/run\" evil/post-checkout && ln -s ../evil scripts/hooks",
+            switch,
+        ),
+        // More than is kept.
+        (
+            "git config core.hooksPath tools/hooks",
+            "mkdir -p tools/hooks && cp \"$BASE/run\" tools/hooks/post-checkout && cd tools/hooks && seq 5000 | xargs touch",
+            switch,
+        ),
+        (
+            "mkdir hooks && git config core.hooksPath hooks && cd hooks && seq 100 | xargs touch",
+            "cp \"$BASE/run\" hooks/post-checkout",
             switch,
         ),
         // Nothing is there so far.
@@ -262,4 +274,25 @@ fn what_reading_makes_git_run_in_a_work_tree_is_seen() {
         std::fs::write(&general, harmless).unwrap();
         assert!(!is_run_by(std::slice::from_ref(&general), &root), "{harmless}");
     }
+}
+
+/// What a new repository includes does not keep its user's own configuration from being read.
+#[test]
+fn what_a_repository_includes_pushes_out_nothing() {
+    let place = Project::new();
+    let own = place.base.join("gitconfig");
+    std::fs::write(&own, "[core]\n\thooksPath = scripts/hooks\n").unwrap();
+    let git = place.base.join("root/r/.git");
+    place.in_root("git init -q r && seq 70 | sed 's|.*|[include]\\n\\tpath = ../more&|' >> r/.git/config");
+    let handle = std::fs::File::open(&git).unwrap().into();
+    let state = crate::git_guard::state::RepositoryState::of(&handle);
+    let tree = GovernedTree {
+        tree: place.base.join("root/r"),
+        repositories: vec![(git, &state)],
+        repository: PathBuf::from("r/.git"),
+    };
+    let root = place.base.join("root");
+    let named = Names::of(&root, &[tree], std::slice::from_ref(&own));
+    assert!(named.origins.contains_key(Path::new("r/scripts/hooks")), "{named:?}");
+    assert!(named.cut.contains(Path::new("r/.git")), "{named:?}");
 }

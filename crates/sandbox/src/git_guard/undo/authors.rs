@@ -28,10 +28,10 @@ impl Undo<'_> {
         was_held || self.is_later(path, until)
     }
 
-    /// Whether it is still the very entry that could not be undone.
+    /// Whether it is still the very entry that could not be undone, wherever what is around it was moved to.
     fn is_left(&self, path: &Path, left: &Leftovers) -> bool {
         let now = || self.place(path).and_then(|(directory, name)| EntryStamp::of(&directory, name));
-        left.0.get(path).is_some_and(|stamp| now() == Ok(*stamp))
+        now().is_ok_and(|now| left.0.values().any(|stamp| now == *stamp))
     }
 
     /// Whether everything there was changed later.

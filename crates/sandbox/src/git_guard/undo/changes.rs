@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{self, AtFlags, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
 use super::super::baseline::EntryStamp;
@@ -16,6 +16,12 @@ use super::super::reopen::open_to_owner;
 use super::super::state::ControlFile;
 use super::{ASIDE, Undo};
 use crate::limits::SET_ASIDE_TRIES;
+
+/// When a file got an inode of its own.
+enum Separated {
+    Before,
+    Now,
+}
 
 impl Undo<'_> {
     /// The directory of a path and its name in it.
@@ -95,6 +101,46 @@ impl Undo<'_> {
             }
         }
         fs::unlinkat(&directory, name, AtFlags::empty()).map(|()| None)
+    }
+
+    /// A file that has another name elsewhere gets an inode of its own.
+    pub(super) fn separate(&mut self, path: &Path) {
+        if self.is_users(path) {
+            return;
+        }
+        match self.copied(path).inspect_err(|_| self.note_unfinished(path)) {
+            // It was replaced already.
+            Ok(Separated::Before) => {}
+            Ok(Separated::Now) => {
+                self.tell(path, "had another name (a hard link) and has none now", Ok(None))
+            }
+            Err(error) => self.tell(path, "has another name (a hard link)", Err(error)),
+        }
+    }
+
+    fn copied(&self, path: &Path) -> Result<Separated, Errno> {
+        let Ok((directory, name)) = self.place_to_write(path) else { return Ok(Separated::Before) };
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = match fs::openat(&directory, name, flags, Mode::empty()) {
+            Err(Errno::NOENT | Errno::LOOP) => return Ok(Separated::Before),
+            opened => opened?,
+        };
+        let stat = fs::fstat(&file)?;
+        if stat.st_nlink < 2 || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+            return Ok(Separated::Before);
+        }
+        // One that no command can guess.
+        let new = OsString::from(format!(".{:016x}{ASIDE}", RandomState::new().hash_one(stat.st_ino)));
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut copy =
+            File::from(fs::openat(&directory, &new, flags, Mode::from_raw_mode(stat.st_mode & 0o777))?);
+        let copied = std::io::copy(&mut File::from(file), &mut copy)
+            .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+            .and_then(|_| fs::renameat(&directory, &new, &directory, name));
+        if copied.is_err() {
+            fs::unlinkat(&directory, &new, AtFlags::empty())?;
+        }
+        copied.map(|()| Separated::Now)
     }
 
     pub(super) fn put_back(&self, path: &Path, was: Option<&ControlFile>) -> Result<(), Errno> {

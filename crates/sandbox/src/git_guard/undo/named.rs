@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FileType};
+use rustix::io::Errno;
 
-use super::super::below::ProtectedCopy;
+use super::super::below::{ProtectedCopy, ProtectedEntry};
 use super::super::named::{NamedBy, NamedPath};
-use super::Undo;
+use super::{ASIDE, Undo};
 
 impl Undo<'_> {
     /// What its user's configuration of git or a link of the home names: it stays as it was, or missing.
@@ -19,10 +20,13 @@ impl Undo<'_> {
         };
         let now = now.held.as_ref();
         let entries = |held: Option<&ProtectedCopy>| held.map(|held| held.entries.clone());
-        let is_cut = [was, now].into_iter().flatten().any(ProtectedCopy::is_cut);
         // Through a link on the way there git comes to something else.
         let link = self.link_on_the_way(path);
-        if (entries(was) == entries(now) && link.is_none()) || is_cut {
+        let large = was.filter(|was| !was.is_whole() && now.is_some() && link.is_none());
+        if let Some(was) = large {
+            return self.compare_large(path, was, reason);
+        }
+        if entries(was) == entries(now) && link.is_none() {
             return;
         }
         let at = link.as_deref().unwrap_or(path);
@@ -38,6 +42,43 @@ impl Undo<'_> {
             false => put_back(self).map(|()| None),
         };
         self.tell(at, reason, done);
+    }
+
+    /// Something of its user's with so many files that their contents are not known: one by one, so that the
+    /// others stay.
+    pub(super) fn compare_large(&mut self, path: &Path, was: &ProtectedCopy, reason: &str) {
+        let Some(now) = ProtectedCopy::stamps_of(self.root, path) else { return };
+        if was.is_cut() || now.is_cut() {
+            self.told.unchecked.push(format!("{} is too large", path.display()));
+        }
+        if was.is_cut() {
+            return;
+        }
+        let at = |inner: &Path| if inner.as_os_str().is_empty() { path.to_owned() } else { path.join(inner) };
+        let mut aside: Vec<&Path> = Vec::new();
+        for (inner, entry) in
+            now.entries.iter().filter(|(inner, entry)| was.entries.get(*inner) != Some(entry))
+        {
+            let file = at(inner);
+            // What a look before this one has set aside is run by nothing.
+            let is_aside = inner.to_string_lossy().contains(ASIDE);
+            if is_aside || aside.iter().any(|above| inner.starts_with(above)) || self.is_users(&file) {
+                continue;
+            }
+            aside.push(inner);
+            tracing::debug!(?entry, "something new among many");
+            let was = was.entries.get(inner);
+            let done = self.replace(&file, || was.map_or(Ok(()), |was| self.put_entry(&file, was)));
+            self.tell(&file, reason, done);
+        }
+        let is_gone = |inner: &PathBuf| !now.is_cut() && !now.entries.contains_key(inner);
+        for (inner, entry) in was.entries.iter().filter(|(inner, _)| is_gone(inner)) {
+            let done = match entry {
+                ProtectedEntry::Large(..) => Err(Errno::FBIG),
+                other => self.put_entry(&at(inner), other),
+            };
+            self.tell(&at(inner), reason, done.map(|()| None));
+        }
     }
 
     pub(super) fn is_there(&self, path: &Path) -> bool {
