@@ -21,6 +21,9 @@ use crate::ports::tool::{Presentation, Progress, Shown, ToolOutcome};
 use crate::prompt::{Prompt, PromptSource};
 use crate::turn::TurnEnd;
 
+/// Behind the prompt of a child whose last message is held to a schema, which follows.
+const ONLY_JSON: &str = "Your last message has to be nothing but one JSON value that fits a JSON Schema.";
+
 /// A child that is open and has not begun.
 #[derive(Debug)]
 pub(super) struct ChildRun {
@@ -93,7 +96,11 @@ impl ChildRun {
         let client: Arc<dyn Client> = self.client.clone();
         let mut attachment = self.child.attach(Some(client), AttachFrom::Now).await?;
         attachment.participant.ready();
-        let mut prompt = self.prompt.clone();
+        let schema = self.agent.output_schema.as_ref().map(|schema| format!("\n\nThe schema:\n{schema}"));
+        let mut prompt = match &schema {
+            None => self.prompt.clone(),
+            Some(schema) => format!("{}\n\n{ONLY_JSON}{schema}", self.prompt),
+        };
         let mut tries = 0;
         loop {
             let ticket = self.child.prompt_of(Some(self.client.clone()), prompt_of(prompt));
@@ -118,7 +125,8 @@ impl ChildRun {
             tries += 1;
             prompt = format!(
                 "Your last message does not fit the JSON Schema that it has to: {mistakes}. Answer again with nothing but \
-                 the JSON value."
+                 the JSON value.{}",
+                schema.as_deref().unwrap_or_default()
             );
         }
     }
