@@ -18,10 +18,11 @@ use crate::metadata::BackgroundTask;
 use crate::nearest::nearest;
 use crate::ports::BoxFuture;
 use crate::ports::tool::{
-    Effect, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
+    Effect, OutcomeMetadata, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
 };
 use crate::session::title::short_title;
 use crate::watchdog::Commands;
+use crate::work_state::ChangesMark;
 
 /// What the model reads; the subagents follow.
 const DESCRIPTION: &str = "Gives a piece of work to a subagent and returns its last message. It knows nothing of this \
@@ -202,6 +203,14 @@ async fn leave_in_background(
         content: vec![crate::ports::tool::Shown::Text {
             text: format!("{} works in the background as {id}.", agent.name),
         }],
+        // Its result comes as a message, which says nothing of files.
+        metadata: Some(OutcomeMetadata {
+            changes: Some(ChangesMark {
+                files: Vec::new(),
+                uncovered: vec![format!("{} in the background, session {id}", agent.name)],
+            }),
+            ..OutcomeMetadata::default()
+        }),
         ..Presentation::default()
     };
     Ok(ToolOutcome::Output { data: json!(text), presentation: shown })
