@@ -63,6 +63,7 @@ impl Compactor {
             cancel,
             used: Usage::default(),
             again: Again::Allowed,
+            said: NoteAnswer::Something,
         };
         let asked = match small {
             Some(_) => summarising.note(&transcript).await,
@@ -71,11 +72,12 @@ impl Compactor {
         let note = match (asked, &request.occasion) {
             (Ok(note), _) => note,
             // Nothing but a key helps here, and the turn itself would fail the same way. Whoever asked for a
-            // summary is told why there is none.
-            (Err(error @ ModelError::Auth(_)), _) | (Err(error), Occasion::Command { .. }) => {
+            // summary is told why there is none, unless the model only would not write it.
+            (Err(error @ ModelError::Auth(_)), _) => return Err(error),
+            (Err(error), Occasion::Command { .. }) if summarising.said == NoteAnswer::Something => {
                 return Err(error);
             }
-            (Err(error), Occasion::Overflow) => {
+            (Err(error), Occasion::Overflow | Occasion::Command { .. }) => {
                 tracing::warn!(%error, session = %request.session_id, "no model could summarise");
                 transcript.without_a_model()
             }
@@ -106,6 +108,15 @@ struct Summarising<'a> {
     cancel: CancellationToken,
     used: Usage,
     again: Again,
+    /// In its last answer.
+    said: NoteAnswer,
+}
+
+/// What a model answered that was asked for a note; calls of tools are nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NoteAnswer {
+    Something,
+    Nothing,
 }
 
 /// Whether a model that wrote no headings may be asked once more.
@@ -123,8 +134,10 @@ impl Summarising<'_> {
         plan: &CompactionPlan,
         transcript: &ConversationText,
     ) -> Result<String, ModelError> {
-        let prefix = self.prefix_request(plan);
-        if self.fits(&prefix, plan) {
+        let mut prefix = self.prefix_request(plan);
+        let taken = self.prefix_tokens(&prefix, plan);
+        if taken + self.note_tokens() <= self.info.context && !self.info.has_guessed_context() {
+            prefix = self.within_window(prefix, taken);
             match self.headed_answer(prefix, CompactionProgress::Piece { number: 1, of: 1 }).await {
                 Ok(note) => return Ok(note),
                 Err(error @ ModelError::Auth(_)) => return Err(error),
@@ -184,7 +197,9 @@ impl Summarising<'_> {
 
     /// Bytes of a conversation that the model reads at once, beside its own note.
     fn piece_bytes(&self) -> usize {
-        let tokens = self.info.context.saturating_sub(2 * self.note_tokens() + FRAME_TOKENS);
+        let words = self.request.instructions.len() + self.what_to_keep().len();
+        let frame = FRAME_TOKENS.max(estimate::tokens(words as u64) + FRAME_TOKENS / 4);
+        let tokens = self.info.context.saturating_sub(2 * self.note_tokens() + frame);
         // A token may be shorter than it is taken for.
         let bytes = tokens.saturating_mul(BYTES_PER_TOKEN) / 4 * 3;
         usize::try_from(bytes).unwrap_or(usize::MAX).max(transcript::LEAST_PIECE)
@@ -194,15 +209,24 @@ impl Summarising<'_> {
         SUMMARY_TOKENS.min(self.info.context / 8).min(self.request.limit_tokens / 8)
     }
 
-    /// Whether the window holds the request and the note.
-    fn fits(&self, prefix: &ModelRequest, plan: &CompactionPlan) -> bool {
+    /// What the conversation takes with the instruction behind it.
+    fn prefix_tokens(&self, prefix: &ModelRequest, plan: &CompactionPlan) -> u64 {
         let CompactionRequest { conversation, expected_tokens, .. } = self.request;
         let tail = conversation[plan.tail..].iter();
         let tail: u64 = tail.map(|passage| estimate::passage_size(passage).tokens()).sum();
         // What the provider counted says more than an estimate.
         let counted = expected_tokens.map_or(0, |expected| expected.saturating_sub(tail) + FRAME_TOKENS);
-        let needed = estimate::request_tokens(prefix).max(counted) + self.note_tokens();
-        needed <= self.info.context && !self.info.has_guessed_context()
+        estimate::request_tokens(prefix).max(counted)
+    }
+
+    /// The request with an answer that the window holds beside it: providers refuse others. A note always has
+    /// its room; a model that thinks first gets whatever is left.
+    fn within_window(&self, mut request: ModelRequest, taken: u64) -> ModelRequest {
+        let room = self.info.context.saturating_sub(taken).max(self.note_tokens());
+        if request.info.max_output > room && !self.info.has_guessed_context() {
+            request.info = Arc::new(ModelInfo { max_output: room, ..(*request.info).clone() });
+        }
+        request
     }
 
     /// A note with headings, which whoever goes on looks for. A model that wrote none is asked once more; if
@@ -233,6 +257,8 @@ impl Summarising<'_> {
 
     /// Tries again where that can help.
     async fn answer(&mut self, request: ModelRequest) -> Result<String, ModelError> {
+        let taken = estimate::request_tokens(&request);
+        let request = self.within_window(request, taken);
         let mut wait = FIRST_WAIT;
         for _ in 1..SUMMARY_TRIES {
             match self.answer_once(request.clone()).await {
@@ -250,6 +276,7 @@ impl Summarising<'_> {
         let most = usize::try_from(self.note_tokens() * BYTES_PER_TOKEN).unwrap_or(usize::MAX);
         let mut events = self.compactor.model.stream(request, self.cancel.clone());
         let mut note = String::new();
+        self.said = NoteAnswer::Something;
         while let Some(event) = events.next().await {
             match event? {
                 StepEvent::Chunk(Chunk::TextDelta { mut delta, .. }) => {
@@ -263,7 +290,10 @@ impl Summarising<'_> {
                 StepEvent::End { usage, .. } => {
                     self.used.add(&usage);
                     return match note.trim() {
-                        "" => Err(ModelError::Permanent("the model wrote no summary".into())),
+                        "" => {
+                            self.said = NoteAnswer::Nothing;
+                            Err(ModelError::Permanent("the model wrote no summary".into()))
+                        }
                         note => Ok(note.to_owned()),
                     };
                 }

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::ops::Deref;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,6 +13,7 @@ use crate::compaction::{Boundary, CompactionMark, OutputStubs};
 use crate::environment;
 use crate::estimate::{self, Size};
 use crate::ids::{CallId, MessageId};
+use crate::instructions;
 use crate::part::{Part, Passage, ToolPart, ToolState};
 use crate::seen::{self, Sights};
 use crate::tool_names::PLAN_EXIT;
@@ -54,7 +56,8 @@ impl Conversation {
     }
 
     /// The conversation with a mark before the passage at `place`, made in this message. Ids of calls and what
-    /// is known of files and the work stay: they are of the whole session.
+    /// is known of files and the work stay: they are of the whole session. Instructions that results told are
+    /// forgotten with them.
     pub(crate) fn marked(&self, mark: &CompactionMark, place: usize, message_id: &MessageId) -> Self {
         match mark {
             CompactionMark::Summary(boundary) => self.compacted(boundary, place, message_id),
@@ -69,6 +72,7 @@ impl Conversation {
         let mut passages = Vec::with_capacity(1 + self.passages.len() - tail);
         passages.push(Arc::new(boundary.summary(message_id)));
         passages.extend(self.passages[tail..].iter().cloned());
+        let seen = self.seen_without(told_instructions(&self.passages), &told_instructions(&passages));
         Self {
             size: passages
                 .iter()
@@ -77,7 +81,7 @@ impl Conversation {
             told_mode: passages.iter().rev().find_map(|passage| told_mode(passage)),
             passages: Arc::new(passages),
             call_ids: self.call_ids.clone(),
-            seen: self.seen.clone(),
+            seen,
             work: self.work.clone(),
             counted_from: 1 + place - tail,
         }
@@ -90,7 +94,19 @@ impl Conversation {
         for (place, passage) in replacements {
             shortened.replace(place, passage);
         }
+        let told = told_instructions(&self.passages);
+        shortened.seen = self.seen_without(told, &told_instructions(&shortened.passages));
         shortened
+    }
+
+    /// What is known of files without the instructions that are no longer sent: they are told again.
+    fn seen_without(&self, told: HashSet<PathBuf>, still_told: &HashSet<PathBuf>) -> Arc<Sights> {
+        if told.iter().all(|path| still_told.contains(path)) {
+            return self.seen.clone();
+        }
+        let is_lost = |path: &PathBuf| told.contains(path) && !still_told.contains(path);
+        let kept = self.seen.iter().filter(|(path, _)| !is_lost(path));
+        Arc::new(kept.map(|(path, known)| (path.clone(), known.clone())).collect())
     }
 
     /// The first place whose figures of a provider say what is sent now.
@@ -175,6 +191,13 @@ impl From<Vec<Arc<Passage>>> for Conversation {
     }
 }
 
+/// The files of instructions that results of calls have behind them.
+fn told_instructions(passages: &[Arc<Passage>]) -> HashSet<PathBuf> {
+    let tools = passages.iter().flat_map(|passage| passage.parts.iter().filter_map(Part::tool));
+    let texts = tools.filter_map(|tool| tool.output.as_ref()?.as_str());
+    texts.flat_map(instructions::told_in).map(PathBuf::from).collect()
+}
+
 /// The last mode that a passage tells: news of a user message, or a proposal of the model that was taken.
 fn told_mode(passage: &Passage) -> Option<Arc<str>> {
     let taken = |tool: &ToolPart| tool.tool_name == PLAN_EXIT && tool.state == ToolState::OutputAvailable;
@@ -242,6 +265,35 @@ mod tests {
         assert_eq!(grown.weight, walked.weight);
         assert_eq!(grown.call_ids(), walked.call_ids());
         assert_eq!(grown.size().bytes, 27);
+    }
+
+    #[test]
+    fn instructions_that_a_result_told_are_forgotten_with_it() {
+        let read = |call: &str, text: String, paths: [&str; 2]| {
+            let mut tool = ToolPart::new(CallId::new(call), "read");
+            tool.output = Some(Value::String(text));
+            tool.state = ToolState::OutputAvailable;
+            let sights: Vec<_> =
+                paths.iter().map(|path| serde_json::json!({ "path": path, "digest": "1" })).collect();
+            tool.tool_metadata = Some(serde_json::json!({ "attache": { "metadata": { "seen": sights } } }));
+            Passage::new(MessageId::new(call), Role::Assistant, vec![Part::Tool(Box::new(tool))])
+        };
+        let told =
+            |of: &str| format!("{}\n<instructions file=\"{of}\">\nx\n</instructions>\n", "y".repeat(5_000));
+        let conversation = Conversation::from(vec![
+            Arc::new(read("one", told("/w/a/AGENTS.md"), ["/w/a/x", "/w/a/AGENTS.md"])),
+            Arc::new(read("two", told("/w/b/AGENTS.md"), ["/w/b/x", "/w/b/AGENTS.md"])),
+        ]);
+        let stubs = serde_json::json!({ "up_to_call_id": "one", "least_bytes": 100, "results": 1 });
+        let stubs = CompactionMark::Stubs(OutputStubs::from_json(&stubs).unwrap());
+        let marks = serde_json::json!({ "status": "completed", "summary": "s", "tail_start_id": "two" });
+        let summary = Part::Data { name: crate::compaction::PART_NAME.into(), id: None, data: marks };
+        for mark in [stubs, CompactionMark::of(&summary).unwrap()] {
+            let marked = conversation.marked(&mark, 2, &MessageId::new("m"));
+            let mut known: Vec<_> = marked.seen().keys().map(|path| path.to_str().unwrap()).collect();
+            known.sort();
+            assert_eq!(known, ["/w/a/x", "/w/b/AGENTS.md", "/w/b/x"], "{mark:?}");
+        }
     }
 
     #[test]

@@ -58,8 +58,8 @@ impl ProjectInstructions {
             return String::new();
         }
         let mut text =
-            "Written by the user for every agent. Follow them; where two differ, the later one and what \
-                        the user says now count.\n"
+            "Of the user and of the project, for every agent. Follow them; where two differ, the later one and \
+                        what the user says now count.\n"
                 .to_owned();
         self.0.iter().for_each(|file| text.push_str(&file.block()));
         text
@@ -98,6 +98,11 @@ impl InstructionFile {
         let text = self.text.trim_end().replace("</instructions", "<\\/instructions");
         format!("<instructions file=\"{}\">\n{text}\n</instructions>\n", self.path.display())
     }
+}
+
+/// The files whose blocks a text holds.
+pub(crate) fn told_in(text: &str) -> impl Iterator<Item = &str> {
+    text.lines().filter_map(|line| line.strip_prefix("<instructions file=\"")?.strip_suffix("\">"))
 }
 
 /// As many whole lines from the beginning as fit, with a mark behind them; nothing where that would be too

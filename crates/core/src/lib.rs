@@ -1,6 +1,7 @@
 //! Decides what happens next in a session. Time, ids, files, models and clients arrive through `ports`.
 
 pub mod agents;
+pub mod arguments;
 pub mod calendar;
 pub mod choices;
 pub mod chunk;

@@ -89,6 +89,12 @@ pub const SEARCHED_TOOLS_SHOWN: usize = 20;
 /// Tools that one search gives.
 pub const SEARCHED_TOOLS_FOUND: usize = 10;
 
+/// Servers that a model is told of by name; nobody has more, and a project's file must not fill a request.
+pub const SERVERS_NAMED: usize = 20;
+
+/// Characters of a server's name or of the reason why it is not there.
+pub const SERVER_WORDS: usize = 200;
+
 /// How long the first prompt waits for servers that are on their way: most local ones are there by then, and a
 /// person does not wonder yet.
 pub const SERVERS_WAIT: Duration = Duration::from_secs(2);

@@ -20,6 +20,9 @@ pub struct RewindLayer {
     pub from_seq: i64,
     /// The seq behind its last message.
     pub before_seq: i64,
+    /// What became of the files, for the model that goes on; empty when there is nothing to tell.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub files: String,
 }
 
 impl RewindLayer {
@@ -88,7 +91,13 @@ impl MovedFiles {
         }
         let conflict = |left: &LeftFile| format!("- {}: {}", name(&left.path), left.reason);
         if !self.conflicts.is_empty() {
-            lines.push("Changed by others since, and left as they are:".to_owned());
+            // Where commands ran whose writes nobody knows, they may have been the agent's own.
+            lines.push(match self.not_covered.is_empty() {
+                true => "Changed by others since, and left as they are:".to_owned(),
+                false => {
+                    "Changed since, by others or by what is not covered, and left as they are:".to_owned()
+                }
+            });
             lines.extend(self.conflicts.iter().map(conflict));
         }
         let uncovered = |left: &NotCovered| format!("- {}: {}", name(Path::new(&left.what)), left.reason);
@@ -98,6 +107,34 @@ impl MovedFiles {
         }
         lines.join("\n")
     }
+}
+
+/// What a model is told of rewinds that hold from now on; `None` where nothing shows that there were any.
+pub(crate) fn told_to_model(layers: &[RewindLayer], goes_on: ConversationGoesOn) -> Option<String> {
+    let files: Vec<&str> =
+        layers.iter().map(|layer| layer.files.as_str()).filter(|told| !told.is_empty()).collect();
+    if layers.is_empty() || (files.is_empty() && goes_on == ConversationGoesOn::Anew) {
+        return None;
+    }
+    let mut lines = vec![TAKEN_BACK];
+    if !files.is_empty() {
+        lines.extend(files);
+        lines.push(READ_AGAIN);
+    }
+    Some(format!("<note>\n{}\n</note>", lines.join("\n").replace("</note", "<\\/note")))
+}
+
+const TAKEN_BACK: &str = "The user took back what came after this point: those messages are gone.";
+const READ_AGAIN: &str = "Read a file before you rely on what it holds.";
+
+/// What became of the files of a rewind where nobody keeps snapshots.
+pub(crate) const NOTHING_PUT_BACK: &str = "No file was put back: what was changed since is still there.";
+
+/// Whether anything is left of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConversationGoesOn {
+    Anew,
+    FromHere,
 }
 
 /// A file that was left alone.

@@ -2,7 +2,7 @@
 //!
 //! It is derived from the results of calls, so that it holds after a restart as well.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -72,6 +72,8 @@ fn covers_all(parts: &[SeenLines]) -> bool {
 pub struct SeenFiles {
     before: Arc<Sights>,
     since: Mutex<Sights>,
+    /// Files of which it knew before, and no longer does.
+    forgotten: Mutex<HashSet<PathBuf>>,
     /// What files held that the model changed although others had, and was told so.
     told: Mutex<HashMap<PathBuf, String>>,
 }
@@ -79,7 +81,7 @@ pub struct SeenFiles {
 impl SeenFiles {
     /// At the beginning of a turn: what the conversation says.
     pub fn of(before: Arc<Sights>) -> Self {
-        Self { before, since: Mutex::default(), told: Mutex::default() }
+        Self { before, ..Self::default() }
     }
 
     /// What a file held; `None` if the model has not seen it.
@@ -94,7 +96,8 @@ impl SeenFiles {
 
     pub fn note(&self, sight: Sight) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = Known::with(since.get(&sight.path).or_else(|| self.before.get(&sight.path)), &sight);
+        let before = since.get(&sight.path).or_else(|| self.known_before(&sight.path));
+        let known = Known::with(before, &sight);
         since.insert(sight.path, known);
     }
 
@@ -111,7 +114,21 @@ impl SeenFiles {
 
     fn known(&self, path: &Path) -> Option<Known> {
         let since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        since.get(path).or_else(|| self.before.get(path)).cloned()
+        since.get(path).or_else(|| self.known_before(path)).cloned()
+    }
+
+    fn known_before(&self, path: &Path) -> Option<&Known> {
+        let forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        self.before.get(path).filter(|_| !forgotten.contains(path))
+    }
+
+    /// Knows no longer what is missing in the conversation as it is sent from now on.
+    pub(crate) fn forget(&self, before: &Sights, now: &Sights) {
+        let lost: Vec<&PathBuf> = before.keys().filter(|path| !now.contains_key(*path)).collect();
+        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.iter().for_each(|path| drop(since.remove(*path)));
+        let mut forgotten = self.forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+        forgotten.extend(lost.into_iter().cloned());
     }
 }
 
@@ -125,6 +142,18 @@ pub(crate) fn sights(tool: &ToolPart) -> impl Iterator<Item = Sight> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_forgotten_is_seen_anew() {
+        let sight = |digest: &str| Sight { path: "/a".into(), digest: digest.to_owned(), lines: None };
+        let before = Sights::from([("/a".into(), Known::with(None, &sight("1")))]);
+        let seen = SeenFiles::of(Arc::new(before.clone()));
+        seen.note(sight("1"));
+        seen.forget(&before, &Sights::new());
+        assert_eq!(seen.digest(Path::new("/a")), None);
+        seen.note(sight("2"));
+        assert_eq!(seen.digest(Path::new("/a")).as_deref(), Some("2"));
+    }
 
     #[test]
     fn what_was_seen_last_counts() {

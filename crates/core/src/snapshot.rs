@@ -190,7 +190,8 @@ impl FilePlan {
         }
         if first > 0 {
             let reason =
-                "it was changed by hand between two calls; it goes no further than to that".to_owned();
+                "it was changed by something else between two calls; it goes no further than to that"
+                    .to_owned();
             self.conflicts.push(LeftFile { path: path.to_owned(), reason });
         }
         if found.is_same(left) {

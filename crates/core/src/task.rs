@@ -11,6 +11,7 @@ mod tool;
 
 pub(crate) use start::TaskTerms;
 pub(crate) use tool::TaskTool;
+pub use tool::spec;
 
 /// The transient chunk by which a call of a child is shown to the clients of its parent, because they are asked
 /// about it.

@@ -6,11 +6,13 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::limits::{SEARCHED_TOOLS_FOUND, SEARCHED_TOOLS_SHOWN};
-use crate::ports::BoxFuture;
+use crate::arguments::{accepted, left_out};
+use crate::limits::{SEARCHED_TOOLS_FOUND, SEARCHED_TOOLS_SHOWN, SERVER_WORDS, SERVERS_NAMED};
+use crate::ports::mcp::{ServerState, ServerStatus};
 use crate::ports::tool::{
     Effect, Presentation, Shown, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
 };
+use crate::ports::{BoxFuture, SessionServers};
 
 /// The tools that can be searched for, and those that were found. A copy is another handle to the same.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +26,17 @@ struct SearchState {
     index: Option<Arc<ToolIndex>>,
     /// In the order in which they were found, or first listed.
     active: Vec<Arc<str>>,
+    /// Whose tools they are; `None` where the host has no servers.
+    servers: Option<Arc<dyn SessionServers>>,
+    told: ToldServers,
+}
+
+/// What the description says of servers. It stays to the byte while they are the same: a provider's cache of
+/// earlier requests is worth more than the latest count.
+#[derive(Debug, Default)]
+struct ToldServers {
+    names: Vec<String>,
+    text: String,
 }
 
 impl SearchableTools {
@@ -55,8 +68,40 @@ impl SearchableTools {
         }
     }
 
+    pub(crate) fn set_servers(&self, servers: Arc<dyn SessionServers>) {
+        self.lock().servers = Some(servers);
+    }
+
+    /// What the model is told of the search: also whose tools there are.
+    pub(crate) fn search_spec(&self) -> ToolSpec {
+        let servers = self.with_tools();
+        let mut state = self.lock();
+        let names: Vec<String> = servers.iter().map(|server| server.name.clone()).collect();
+        if state.told.names != names {
+            let text =
+                if servers.is_empty() { String::new() } else { format!(" There are {}.", counts(&servers)) };
+            state.told = ToldServers { names, text };
+        }
+        ToolSpec { description: format!("{}{}", SPEC.description, state.told.text).into(), ..SPEC.clone() }
+    }
+
+    /// How the servers are now.
+    fn status(&self) -> Vec<ServerStatus> {
+        let servers = self.lock().servers.clone();
+        servers.map(|servers| servers.status()).unwrap_or_default()
+    }
+
+    fn with_tools(&self) -> Vec<ServerStatus> {
+        self.status().into_iter().filter(|server| !server.tools.is_empty()).collect()
+    }
+
     /// The best ones, which are active from then on.
     pub fn find(&self, query: &str) -> Vec<ToolSpec> {
+        self.best(query).0
+    }
+
+    /// The same, and how many more have a word of it.
+    fn best(&self, query: &str) -> (Vec<ToolSpec>, usize) {
         let mut state = self.lock();
         let index = match &state.index {
             Some(index) => index.clone(),
@@ -66,12 +111,40 @@ impl SearchableTools {
                 made
             }
         };
-        let found: Vec<ToolSpec> =
-            index.best(query, SEARCHED_TOOLS_FOUND).into_iter().map(|at| state.specs[at].clone()).collect();
+        let all = index.ranked(query);
+        let best = all.iter().take(SEARCHED_TOOLS_FOUND);
+        let found: Vec<ToolSpec> = best.map(|at| state.specs[*at].clone()).collect();
         drop(state);
         self.activate(found.iter().map(|spec| spec.id.clone()));
-        found
+        let more = all.len() - found.len();
+        (found, more)
     }
+}
+
+/// `github (43 tools), mail (2 tools)`.
+fn counts(servers: &[ServerStatus]) -> String {
+    let count = |server: &ServerStatus| {
+        let tools = server.tools.len();
+        format!("{} ({tools} {})", short(&server.name), if tools == 1 { "tool" } else { "tools" })
+    };
+    let named = servers.iter().take(SERVERS_NAMED).map(count);
+    let more = servers.len().saturating_sub(SERVERS_NAMED);
+    named.chain((more > 0).then(|| format!("{more} more servers"))).collect::<Vec<_>>().join(", ")
+}
+
+/// The servers whose tools can't be found now, and why: a line each.
+fn unavailable(servers: &[ServerStatus]) -> Vec<String> {
+    let line = |server: &ServerStatus| {
+        let why = server.state.reason().map(|why| format!(": {}", short(why))).unwrap_or_default();
+        format!("The server {} is not available: {}{why}", short(&server.name), server.state.as_str())
+    };
+    let lost = servers.iter().filter(|server| server.state != ServerState::Ready);
+    lost.take(SERVERS_NAMED).map(line).collect()
+}
+
+/// One line of a server's own words.
+fn short(text: &str) -> String {
+    crate::legible::visible(text).chars().take(SERVER_WORDS).collect()
 }
 
 /// How much a word that occurs again counts, and how much a long text is held against a tool.
@@ -110,8 +183,8 @@ impl ToolIndex {
         Self { words, lengths, average: average.max(1.0) }
     }
 
-    /// The places of the best ones, the best first. Of two that are as good the earlier.
-    fn best(&self, query: &str, most: usize) -> Vec<usize> {
+    /// The places of those that have a word of it, the best first. Of two that are as good the earlier.
+    fn ranked(&self, query: &str) -> Vec<usize> {
         let all = self.lengths.len() as f32;
         let mut scores: HashMap<u32, f32> = HashMap::new();
         for word in words_of(query) {
@@ -126,7 +199,7 @@ impl ToolIndex {
         }
         let mut ranked: Vec<(u32, f32)> = scores.into_iter().collect();
         ranked.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-        ranked.into_iter().take(most).map(|(at, _)| at as usize).collect()
+        ranked.into_iter().map(|(at, _)| at as usize).collect()
     }
 }
 
@@ -177,7 +250,8 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
 pub(crate) struct ToolSearch(pub(crate) SearchableTools);
 
 fn query(input: &Value) -> Result<String, String> {
-    let query = input.get("query").and_then(Value::as_str).map(str::trim);
+    let arguments = accepted(&SPEC, input).map_err(|problem| format!("{TOOL_SEARCH}: {problem}"))?;
+    let query = arguments.get("query").and_then(Value::as_str).map(str::trim);
     let query = query.filter(|query| !query.is_empty());
     query.map(str::to_owned).ok_or_else(|| "tool_search: field `query` must be a text with words".to_owned())
 }
@@ -189,13 +263,22 @@ impl ToolSearch {
     }
 
     fn search(&self, query: &str) -> ToolOutcome {
-        let found = self.0.find(query);
+        let (found, more) = self.0.best(query);
+        let servers = self.0.with_tools();
         let line = |spec: &ToolSpec| format!("{}: {}", spec.id, spec.description);
-        let lines: Vec<String> = found.iter().map(line).collect();
-        let text = match lines.is_empty() {
-            true => "No tool has any of these words; try others.".to_owned(),
-            false => format!("{}\n\nThese can be called now.", lines.join("\n")),
-        };
+        let mut lines: Vec<String> = found.iter().map(line).collect();
+        lines.push(match (found.is_empty(), more) {
+            (true, _) if servers.is_empty() => "No tool has any of these words; try others.".to_owned(),
+            (true, _) => {
+                format!("No tool has any of these words; try others. There are {}.", counts(&servers))
+            }
+            (false, 0) => "\nThese can be called now.".to_owned(),
+            (false, more) => {
+                format!("\nThese can be called now. {more} more have some of these words: say more exactly what you need.")
+            }
+        });
+        lines.extend(unavailable(&self.0.status()));
+        let text = lines.join("\n");
         let names: Vec<String> = found.iter().map(|spec| format!("- `{}`", spec.id)).collect();
         let names = if names.is_empty() { "Nothing was found.".to_owned() } else { names.join("\n") };
         let mut presentation = Self::presentation(query);
@@ -210,7 +293,9 @@ impl Tool for ToolSearch {
     }
 
     fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let planned = query(input).map(|query| ToolPlan::new(Vec::new(), Self::presentation(&query)));
+        let note = left_out(&SPEC, input);
+        let plan = |query: String| ToolPlan { note, ..ToolPlan::new(Vec::new(), Self::presentation(&query)) };
+        let planned = query(input).map(plan);
         Box::pin(std::future::ready(planned))
     }
 
@@ -268,6 +353,84 @@ mod tests {
         assert_eq!(tools.active(), ["b_two".into(), "a_one".into()] as [Arc<str>; 2]);
     }
 
+    /// Servers by their states and numbers of tools.
+    #[derive(Debug)]
+    struct Several(Vec<ServerStatus>);
+
+    impl crate::ports::tool::ToolSource for Several {
+        fn tools(&self) -> Arc<[Arc<dyn Tool>]> {
+            Arc::new([])
+        }
+    }
+
+    impl SessionServers for Several {
+        fn status(&self) -> Vec<ServerStatus> {
+            self.0.clone()
+        }
+
+        fn settled(&self) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::ready(()))
+        }
+
+        fn close(&self) -> BoxFuture<'static, ()> {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    fn server(name: &str, state: ServerState, tools: usize) -> ServerStatus {
+        let tools = (0..tools).map(|number| format!("{name}_{number}").into()).collect();
+        ServerStatus { name: name.to_owned(), about: String::new(), state, tools }
+    }
+
+    fn with_servers(servers: Vec<ServerStatus>) -> ToolSearch {
+        let tools = SearchableTools::default();
+        let listed = servers.iter().flat_map(|server| &server.tools);
+        tools.set(listed.map(|id| spec(id, "does something", &[])).collect());
+        tools.set_servers(Arc::new(Several(servers)));
+        ToolSearch(tools)
+    }
+
+    fn told(search: &ToolSearch, query: &str) -> String {
+        match search.search(query) {
+            ToolOutcome::Output { data: Value::String(text), .. } => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_model_learns_whose_tools_there_are_and_whose_are_missing() {
+        let search = with_servers(vec![
+            server("github", ServerState::Ready, 40),
+            server("mail", ServerState::Failed("it ended\nwith 1".into()), 1),
+            server("wiki", ServerState::WaitingForConsent("run `attache mcp allow`".into()), 0),
+        ]);
+        let spec = search.0.search_spec();
+        assert!(
+            spec.description.ends_with("There are github (40 tools), mail (1 tool)."),
+            "{}",
+            spec.description
+        );
+        let miss = told(&search, "nothing");
+        assert!(miss.contains("try others. There are github (40 tools), mail (1 tool)."), "{miss}");
+        assert!(miss.contains("\nThe server mail is not available: failed: it ended"), "{miss}");
+        assert!(
+            miss.ends_with("The server wiki is not available: waiting for consent: run `attache mcp allow`")
+        );
+        let hit = told(&search, "github");
+        assert!(hit.contains("These can be called now. 30 more have some of these words"), "{hit}");
+        assert!(told(&search, "mail").contains("These can be called now.\n"), "nothing is left out of one");
+    }
+
+    #[test]
+    fn the_description_stays_while_the_servers_are_the_same() {
+        let search = with_servers(vec![server("github", ServerState::Ready, 40)]);
+        let first = search.0.search_spec();
+        search.0.set_servers(Arc::new(Several(vec![server("github", ServerState::Ready, 41)])));
+        assert_eq!(search.0.search_spec().description, first.description);
+        search.0.set_servers(Arc::new(Several(vec![server("mail", ServerState::Ready, 41)])));
+        assert_ne!(search.0.search_spec().description, first.description);
+    }
+
     #[test]
     fn five_thousand_tools_are_searched_at_once() {
         let specs: Vec<ToolSpec> = (0..5_000)
@@ -279,7 +442,8 @@ mod tests {
         tools.set(specs);
         tools.find("warm");
         let began = std::time::Instant::now();
-        let found = tools.find("thing 4711 files");
+        let (found, more) = tools.best("thing 4711 files");
+        assert_eq!(more, 5_000 - SEARCHED_TOOLS_FOUND);
         assert_eq!(&*found[0].id, "server_tool4711");
         assert!(found.len() == SEARCHED_TOOLS_FOUND);
         // Far above what it takes, for slow machines without optimization.

@@ -11,6 +11,7 @@ use futures_util::future::join_all;
 use crate::agents::Agent;
 use crate::hub::People;
 use crate::ids::SessionId;
+use crate::ports::SessionServers;
 use crate::ports::model::ModelInfo;
 use crate::ports::tool::{Tool, ToolIdentity, ToolKind, ToolSource, ToolSources, ToolSpec};
 use crate::tool_names::BUILTIN_TOOLS;
@@ -67,8 +68,9 @@ impl Toolbox {
     }
 
     /// Has these of its own from the next look on; what it had from others before keeps its place.
-    pub(crate) fn set_own(&mut self, source: Arc<dyn ToolSource>) {
-        self.of_session = Some(source);
+    pub(crate) fn set_own(&mut self, servers: Arc<dyn SessionServers>) {
+        self.searchable.set_servers(servers.clone());
+        self.of_session = Some(servers);
     }
 
     /// Appends what the sources have gained. What is there keeps its place, so that a provider's cache of
@@ -138,7 +140,9 @@ impl Toolbox {
         let specs = listed.into_iter().map(|tool| tool.spec());
         let specs = specs.filter(is_offered).cloned().collect();
         let appended = appended.into_iter().filter(|tool| is_searched || !is_search(tool));
-        let appended: Vec<&ToolSpec> = appended.map(|tool| tool.spec()).filter(is_offered).collect();
+        let search = self.searchable.search_spec();
+        let spec = |tool| if is_search(tool) { &search } else { tool.spec() };
+        let appended: Vec<&ToolSpec> = appended.map(spec).filter(is_offered).collect();
         // All where they are few, else the search; each behind what the model was told of before.
         let told = appended.iter().filter(|spec| !is_searched || *spec.id == *TOOL_SEARCH);
         self.searchable.activate(told.map(|spec| spec.id.clone()));
@@ -186,7 +190,8 @@ impl OfferedTools {
     /// The tool of that name; else the only one whose name differs by case or separators at most, or by what
     /// some models write before every name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
-        const BEFORE: [&str; 5] = ["functions.", "function.", "tools.", "tool.", "default_api."];
+        const BEFORE: [&str; 7] =
+            ["functions.", "function.", "tools.", "tool.", "default_api.", "mcp__", "mcp_"];
         let bare = || BEFORE.iter().find_map(|before| name.strip_prefix(before));
         self.find_named(name).or_else(|| self.find_named(bare()?))
     }
@@ -198,8 +203,8 @@ impl OfferedTools {
         exact.or(only).cloned()
     }
 
-    /// For the model: that there is no tool of that name, which one does what it asked for, and which there
-    /// are.
+    /// For the model: that there is no tool of that name, and which one does what it asked for; where nobody
+    /// knows that, which there are.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let specs = self.specs();
         let is_there = |tool: &str| specs.iter().any(|spec| *spec.id == *tool);
@@ -207,7 +212,7 @@ impl OfferedTools {
         let own = specs.iter().find(|spec| plain(&spec.id) == plain(inner));
         let meant = own.map(|spec| (&*spec.id, "")).or_else(|| foreign::meant(name));
         let hint = match meant.filter(|(tool, _)| is_there(tool)) {
-            Some((tool, how)) => format!(": use `{tool}`{how}"),
+            Some((tool, how)) => return format!("{NO_SUCH_TOOL} `{name}`: use `{tool}`{how}"),
             None if foreign::SWITCHES.iter().any(|other| plain(other) == plain(inner)) => {
                 ": only the user switches the mode; end your turn and ask for it".to_owned()
             }

@@ -12,6 +12,7 @@ use crate::environment;
 use crate::metadata::own;
 use crate::part::{Part, Passage, ToolPart};
 use crate::ports::tool::{Location, ToolKind};
+use crate::snapshot::{self, CallSnapshot, FileSnapshot};
 
 /// A command in the background as a call told of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,21 +29,58 @@ pub enum BackgroundLife {
     Ended,
 }
 
+/// What a session that worked for a call changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangesMark {
+    pub files: Vec<PathBuf>,
+    /// How calls looked that may have changed more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uncovered: Vec<String>,
+}
+
+/// One task of a list, as the tool understood it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TodoMark {
+    pub content: String,
+    pub status: String,
+}
+
 /// What is known of the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkState {
     changed: BTreeSet<PathBuf>,
+    /// How calls looked that may have changed more than is known, the last ones.
+    uncovered: Vec<String>,
+    kept: SnapshotsKept,
+    commands: CommandsRun,
     /// Lines of a Markdown list.
     todos: Vec<String>,
     /// Command by name: those that were started, and that the model does not know to have ended.
     background: BTreeMap<String, String>,
 }
 
+/// Whether the host kept what changes would find: without that nobody knows what a command wrote.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum SnapshotsKept {
+    #[default]
+    Always,
+    NotAlways,
+}
+
+/// Whether any command ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum CommandsRun {
+    #[default]
+    None,
+    Some,
+}
+
 /// The tool whose arguments are the task list.
 const TASK_LIST: &str = "todo";
 
-/// Files that are listed, and bytes of a task or a command.
+/// Files that are listed, calls that may have changed others, and bytes of a task or a command.
 const FILES_MOST: usize = 300;
+const UNCOVERED_MOST: usize = 20;
 const LINE_BYTES: usize = 300;
 
 impl WorkState {
@@ -50,17 +88,30 @@ impl WorkState {
     pub(crate) fn is_told_by(passage: &Passage) -> bool {
         passage.parts.iter().any(|part| match part {
             Part::Tool(tool) if tool.output.is_some() => {
-                let tells = |ours: &Value| is_edit(ours) || marks(ours).next().is_some();
+                let tells = |ours: &Value| {
+                    is_edit(ours)
+                        || is_of_kind(ours, ToolKind::Execute)
+                        || metadata(ours).is_some_and(has_marks)
+                };
                 tool.tool_name == TASK_LIST || ours(tool).is_some_and(tells)
             }
-            part => environment::ended_background(part).next().is_some(),
+            part => snapshot(part).is_some() || environment::ended_background(part).next().is_some(),
         })
     }
 
     pub(crate) fn take(&mut self, passage: &Passage) {
+        let kept: BTreeSet<&str> = passage.parts.iter().filter_map(snapshot).map(|(call, _)| call).collect();
         for part in &passage.parts {
+            if let Some((_, data)) = snapshot(part) {
+                self.take_snapshot(data);
+            }
             match part {
-                Part::Tool(tool) if tool.output.is_some() => self.take_call(tool),
+                Part::Tool(tool) if tool.output.is_some() => {
+                    self.take_call(tool);
+                    if ours(tool).is_some_and(is_edit) && !kept.contains(&*tool.call_id.to_string()) {
+                        self.kept = SnapshotsKept::NotAlways;
+                    }
+                }
                 part => environment::ended_background(part).for_each(|name| {
                     self.background.remove(name);
                 }),
@@ -68,13 +119,54 @@ impl WorkState {
         }
     }
 
+    /// What a call changed, or that nobody knows.
+    fn take_snapshot(&mut self, data: &Value) {
+        let Ok(CallSnapshot { title, files, uncovered }) = CallSnapshot::deserialize(data) else { return };
+        if uncovered.is_some() {
+            self.not_covered(title);
+        }
+        let is_same =
+            |file: &FileSnapshot| file.after.as_ref().is_some_and(|left| left.is_same(&file.before));
+        self.changed.extend(files.into_iter().filter(|file| !is_same(file)).map(|file| file.path));
+    }
+
+    fn not_covered(&mut self, title: String) {
+        let line = one_line(&title);
+        self.uncovered.retain(|known| *known != line);
+        self.uncovered.push(line);
+        let more = self.uncovered.len().saturating_sub(UNCOVERED_MOST);
+        self.uncovered.drain(..more);
+    }
+
+    /// For who goes on with what another session did.
+    pub(crate) fn changes(&self) -> ChangesMark {
+        let mut uncovered = self.uncovered.clone();
+        if self.commands == CommandsRun::Some && self.kept == SnapshotsKept::NotAlways {
+            uncovered.push("commands, of which nobody kept what they changed".to_owned());
+        }
+        ChangesMark { files: self.changed.iter().cloned().collect(), uncovered }
+    }
+
     fn take_call(&mut self, tool: &ToolPart) {
-        if tool.tool_name == TASK_LIST
+        let metadata = ours(tool).and_then(metadata);
+        let todos = metadata.and_then(|metadata| metadata.get("todos")?.as_array());
+        if let Some(todos) = todos {
+            self.todos = todos.iter().filter_map(todo_line).collect();
+        } else if tool.tool_name == TASK_LIST
+            // As sessions had it before the tool told what it had understood.
             && let Some(todos) = tool.input.as_ref().and_then(|input| input.get("todos")?.as_array())
         {
             self.todos = todos.iter().filter_map(todo_line).collect();
         }
         let Some(ours) = ours(tool) else { return };
+        if is_of_kind(ours, ToolKind::Execute) {
+            self.commands = CommandsRun::Some;
+        }
+        let changes = metadata.and_then(|metadata| ChangesMark::deserialize(metadata.get("changes")?).ok());
+        if let Some(ChangesMark { files, uncovered }) = changes {
+            self.changed.extend(files);
+            uncovered.into_iter().for_each(|title| self.not_covered(title));
+        }
         if is_edit(ours) {
             let locations = ours.get("locations").and_then(Value::as_array).into_iter().flatten();
             let locations = locations.filter_map(|location| Location::deserialize(location).ok());
@@ -101,8 +193,14 @@ impl WorkState {
             files.push(format!("({} more)", self.changed.len() - FILES_MOST));
         }
         let commands: Vec<_> = self.background().map(background_line).collect();
+        let uncovered = self.changes().uncovered;
+        let heading = match uncovered.is_empty() {
+            true => "Changed files (complete, from the tools)",
+            false => "Changed files (those that the tools know of)",
+        };
         [
-            ("Changed files (complete, from the tools)", files),
+            (heading, files),
+            ("May have changed other files (look before you rely on them)", uncovered),
             ("Task list (as the todo tool has it)", self.todos.clone()),
             ("Commands in the background (ask bash_background how they are)", commands),
         ]
@@ -121,11 +219,31 @@ fn ours(tool: &ToolPart) -> Option<&Value> {
 }
 
 fn is_edit(ours: &Value) -> bool {
-    ours.get("kind").and_then(|kind| ToolKind::deserialize(kind).ok()) == Some(ToolKind::Edit)
+    is_of_kind(ours, ToolKind::Edit)
+}
+
+fn is_of_kind(ours: &Value, wanted: ToolKind) -> bool {
+    ours.get("kind").and_then(|kind| ToolKind::deserialize(kind).ok()) == Some(wanted)
+}
+
+fn metadata(ours: &Value) -> Option<&Value> {
+    ours.get("metadata")
+}
+
+fn has_marks(metadata: &Value) -> bool {
+    ["background", "todos", "changes"].iter().any(|key| metadata.get(*key).is_some())
+}
+
+/// The call and the content of a snapshot.
+fn snapshot(part: &Part) -> Option<(&str, &Value)> {
+    match part {
+        Part::Data { name, id, data } if name == snapshot::PART_NAME => Some((id.as_deref()?, data)),
+        _ => None,
+    }
 }
 
 fn marks(ours: &Value) -> impl Iterator<Item = BackgroundMark> {
-    let marks = ours.get("metadata").and_then(|metadata| metadata.get("background")?.as_array());
+    let marks = metadata(ours).and_then(|metadata| metadata.get("background")?.as_array());
     marks.into_iter().flatten().filter_map(|mark| BackgroundMark::deserialize(mark).ok())
 }
 
@@ -183,6 +301,47 @@ mod tests {
         let state = after(vec![call("edit", json!({}), edit), call("read", json!({}), read)]);
         let sections = state.sections(Path::new("/w"));
         assert_eq!(sections, "\n\n## Changed files (complete, from the tools)\n- /other/b.rs\n- a.rs");
+    }
+
+    fn kept(call: &str, data: Value) -> Part {
+        Part::Data { name: snapshot::PART_NAME.into(), id: Some(call.into()), data }
+    }
+
+    #[test]
+    fn what_commands_and_children_changed_is_listed_and_what_nobody_knows_is_named() {
+        let file = |path: &str, before: &str, after: &str| json!({ "path": path, "before": { "is": before }, "after": { "is": after } });
+        let moved = [file("/w/old", "absent", "link"), file("/w/same", "absent", "absent")];
+        let mut moved = json!({ "title": "mv", "files": moved });
+        moved["files"][0]["after"]["target"] = json!("x");
+        let command = || call("bash", json!({}), json!({ "kind": "execute" }));
+        let known = after(vec![command(), kept("c", moved.clone())]);
+        assert_eq!(known.sections(Path::new("/w")), "\n\n## Changed files (complete, from the tools)\n- old");
+        let unknown = json!({ "title": "make\nall", "uncovered": "nobody knows" });
+        let told = after(vec![command(), kept("c", moved), kept("d", unknown.clone()), kept("e", unknown)]);
+        let unsaid = "\n\n## Changed files (those that the tools know of)\n- old\n\n\
+                      ## May have changed other files (look before you rely on them)\n- make all";
+        assert_eq!(told.sections(Path::new("/w")), unsaid);
+        let child = json!({ "metadata": { "changes": told.changes() } });
+        assert_eq!(after(vec![call("task", json!({}), child)]).sections(Path::new("/w")), unsaid);
+    }
+
+    #[test]
+    fn without_snapshots_a_list_with_commands_is_not_complete() {
+        let edit = json!({ "kind": "edit", "locations": [{ "path": "/w/a" }] });
+        let edit = call("edit", json!({}), edit);
+        let alone = after(vec![edit.clone()]).sections(Path::new("/w"));
+        assert!(alone.contains("(complete, from the tools)"), "{alone}");
+        let both = after(vec![edit, call("bash", json!({}), json!({ "kind": "execute" }))]);
+        let both = both.sections(Path::new("/w"));
+        assert!(both.contains("(those that the tools know of)") && both.contains("- commands, of"), "{both}");
+    }
+
+    #[test]
+    fn the_task_list_is_what_the_tool_understood() {
+        let todos = json!([{ "content": "Write it", "status": "completed" }]);
+        let understood = json!({ "metadata": { "todos": todos } });
+        let state = after(vec![call("Todo", json!("{\"todos\": 1}"), understood)]);
+        assert!(state.sections(Path::new("/")).ends_with("tool has it)\n- [completed] Write it"));
     }
 
     #[test]

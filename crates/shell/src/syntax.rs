@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unclear> {
             false => ControlFlow::Continue(()),
         };
         let options = ParseOptions::new().progress_callback(&mut watch);
-        let plain = in_ascii(text);
+        let plain = for_the_grammar(text);
         let bytes = plain.as_bytes();
         let tree = parser.parse_with_options(
             &mut |offset, _| bytes.get(offset..).unwrap_or_default(),
@@ -53,24 +53,41 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unclear> {
     Ok(tree)
 }
 
-/// What stands for other characters than ASCII before the grammar, byte by byte. Bash takes them for plain
-/// characters of words that are no part of names; this is one, too, and no text has it of its own.
+/// What stands for other characters than ASCII before the grammar, byte by byte, and for a `-` that it loses.
+/// Bash takes them for plain characters of words that are no part of names; this is one, too, and no text has
+/// it of its own.
 const STAND_IN: char = '\u{1}';
 
 /// The grammar's own reader looks up characters in tables that end long before the last one, and the process
 /// with it (tree-sitter-bash, issue 337). Positions stay what they are.
-fn in_ascii(text: &str) -> Cow<'_, str> {
-    if text.is_ascii() {
+fn for_the_grammar(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() && !has_lost_dash(text) {
         return Cow::Borrowed(text);
     }
     let mut plain = String::with_capacity(text.len());
-    for character in text.chars() {
-        match character.is_ascii() {
+    for (at, character) in text.char_indices() {
+        match character.is_ascii() && !is_lost_dash(text, at) {
             true => plain.push(character),
             false => plain.extend(std::iter::repeat_n(STAND_IN, character.len_utf8())),
         }
     }
     Cow::Owned(plain)
+}
+
+fn has_lost_dash(text: &str) -> bool {
+    text.match_indices('-').any(|(at, _)| is_lost_dash(text, at))
+}
+
+/// Whether a `-` is a word right before a here-document or a redirection with a number, as in
+/// `python3 - <<'PY'`: the grammar passes over it there. Nothing else that means something looks so.
+fn is_lost_dash(text: &str, at: usize) -> bool {
+    let Some(behind) = text[at..].strip_prefix('-').filter(|_| text[..at].ends_with([' ', '\t'])) else {
+        return false;
+    };
+    let behind = behind.trim_start_matches([' ', '\t']);
+    let unnumbered = behind.trim_start_matches(|character: char| character.is_ascii_digit());
+    let is_numbered = unnumbered.len() < behind.len();
+    behind.starts_with("<<") || (is_numbered && [">&", "<&"].iter().any(|sign| unnumbered.starts_with(sign)))
 }
 
 /// Bash takes a carriage return for part of a word, the grammar for a blank; the others are never needed.
@@ -218,6 +235,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_word_that_is_only_a_dash_is_not_lost() {
+        let kinds = |text: &str| parse(text).map(|tree| tree.root_node().to_sexp());
+        for behind in [
+            "<<'E'\nx\nE",
+            "<<-E\n\tx\n\tE",
+            "<<< x",
+            "<<'E' > out\nx\nE",
+            "<<'E' | cat\nx\nE",
+            "2>&1 <<E\nx\nE",
+        ] {
+            let word = kinds(&format!("python3 a {behind}"));
+            assert!(word.is_ok(), "{behind:?}: {word:?}");
+            assert_eq!(kinds(&format!("python3 - {behind}")), word, "{behind:?}");
+        }
+        assert_eq!(kinds("python3 -<<E\nx\nE"), kinds("python3 a<<E\nx\nE"));
+        assert_eq!(kinds("echo 'a - <<E' $((3 - 1))"), kinds("echo 'a b <<E' $((3 - 1))"));
+        assert!(kinds("cat <<E\na - <<F\nE").is_ok());
     }
 
     #[test]

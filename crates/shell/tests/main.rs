@@ -110,3 +110,25 @@ fn the_corpus_is_large_and_repeats_nothing() {
         assert!(matches!(line.verdict.as_str(), "allow" | "ask" | "deny"), "{}", line.command);
     }
 }
+
+/// What an interpreter reads from a here-document, with and without the word that says so.
+#[test]
+fn a_dash_before_a_here_document_changes_nothing() {
+    for (with, without) in [
+        ("python3 - <<'PY'\nprint(1)\nPY", "python3 <<'PY'\nprint(1)\nPY"),
+        ("cd src && python3 - <<'PY'\nprint(1)\nPY", "cd src && python3 <<'PY'\nprint(1)\nPY"),
+        ("cat - <<'E' > out\nx\nE", "cat <<'E' > out\nx\nE"),
+    ] {
+        let (with, without) = (footprint(with), footprint(without));
+        assert!(!is_unclear(&with), "{with:?}");
+        assert_eq!(natures(&with), natures(&without));
+    }
+}
+
+fn natures(footprint: &Footprint) -> Vec<Nature> {
+    let nature = |touch: &Touch| match touch {
+        Touch::Command(command) => Some(command.nature.clone()),
+        Touch::Read(_) | Touch::Write(_) | Touch::Host(_) => None,
+    };
+    footprint.touches.iter().filter_map(nature).collect()
+}

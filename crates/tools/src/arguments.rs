@@ -1,13 +1,7 @@
-//! From an input struct to a tool's schema, and from a call's arguments to the struct. Knows no tool by name.
+//! From an input struct to a tool's schema, and from a call's arguments to the struct. Knows no tool by name;
+//! what arguments mean is for `attache_core::arguments` to say.
 
-mod aliases;
-mod bounds;
-mod check;
-mod command_line;
-mod ranges;
-mod understood;
-mod unknown;
-
+use attache_core::arguments::{self, accepted};
 use attache_core::legible::visible_block;
 use attache_core::ports::tool::{Effect, ToolKind, ToolSpec};
 use attache_sandbox::limits::ERROR_BYTES;
@@ -17,11 +11,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::bounded::Bounded;
-
-use bounds::lowered;
-use check::check;
-use understood::{Understood, understood};
-use unknown::{may_be_left_out, refusal};
 
 /// Whether clients get a tool call or see the tool's work by other means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,30 +57,9 @@ pub(crate) fn parse<Input: DeserializeOwned>(
         .map_err(|problem| rejected(spec, example, &problem))
 }
 
-/// The arguments as the schema wants them.
-fn accepted(spec: &ToolSpec, input: &Value) -> Result<Value, String> {
-    let Understood { arguments, unknown } = understood(&spec.parameters, input)?;
-    if !may_be_left_out(spec, &unknown) {
-        return Err(refusal(&unknown));
-    }
-    let (arguments, _) = lowered(&spec.parameters, arguments);
-    check(&spec.parameters, &arguments, "").map_err(|problem| match unknown.is_empty() {
-        true => problem,
-        // What is missing may be what was given by a name that means nothing.
-        false => format!("{problem}; {}", refusal(&unknown)),
-    })?;
-    Ok(arguments)
-}
-
-/// What the model is told of a call that runs with less than it was given: without a field, or with a smaller
-/// number.
+/// What the model is told of a call that runs with less than it was given.
 pub(crate) fn left_out(spec: &ToolSpec, input: &Value) -> Option<String> {
-    let Understood { arguments, unknown } = understood(&spec.parameters, input).ok()?;
-    let (_, lowered) = lowered(&spec.parameters, arguments);
-    let unknown = (!unknown.is_empty()).then(|| unknown::note(spec, &unknown));
-    let lowered = (!lowered.is_empty()).then(|| bounds::note(&lowered));
-    let notes: Vec<String> = unknown.into_iter().chain(lowered).collect();
-    let notes = (!notes.is_empty()).then(|| notes.join("\n"))?;
+    let notes = arguments::left_out(spec, input)?;
     Some(visible_block(Bounded::whole(notes, ERROR_BYTES / 2).text()))
 }
 

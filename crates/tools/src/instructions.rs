@@ -16,6 +16,7 @@ use serde_json::Value;
 use crate::digest::digest;
 use crate::limits::{INSTRUCTION_BYTES, INSTRUCTION_DEPTH, INSTRUCTION_FILES, NESTED_INSTRUCTION_TOKENS};
 use crate::provenance::{FileOrigin, TextRules};
+use crate::search::is_ignored;
 
 /// One look at the disk.
 #[derive(Debug)]
@@ -61,7 +62,7 @@ impl NestedInstructions {
         reader.seen.extend(files.iter().filter_map(|file| file.canonicalize().ok()));
         let mut looked_into = HashSet::new();
         for directory in files.iter().flat_map(|file| directories_below_root(workspace, file)) {
-            if looked_into.insert(directory) {
+            if looked_into.insert(directory) && !is_of_others(workspace, directory) {
                 reader.directory(directory, FileOrigin::Root);
             }
         }
@@ -88,7 +89,7 @@ impl NestedInstructions {
             ToolOutcome::Output { data: Value::String(mut text), presentation }
                 if !self.sights.is_empty() =>
             {
-                text.push_str("\nInstructions of the user for files in this directory:\n");
+                text.push_str("\nInstructions of the project for files in this directory:\n");
                 self.files.0.iter().for_each(|file| text.push_str(&file.block()));
                 if !self.cut.is_empty() {
                     let names: Vec<_> = self.cut.iter().map(|path| path.display().to_string()).collect();
@@ -99,6 +100,23 @@ impl NestedInstructions {
             other => other,
         }
     }
+}
+
+/// Directories whose files others wrote, whatever git says of them.
+const DEPENDENCIES: [&str; 7] =
+    ["node_modules", "vendor", "target", ".venv", "venv", "site-packages", ".git"];
+
+/// Whether a directory holds dependencies or what a build made: its files don't speak for the project.
+fn is_of_others(workspace: &Workspace, directory: &Path) -> bool {
+    let holding = workspace.roots().filter(|root| directory.starts_with(root));
+    let Some(root) = holding.max_by_key(|root| root.as_os_str().len()) else { return true };
+    let below = directory.strip_prefix(root).unwrap_or(directory);
+    below.components().any(|name| DEPENDENCIES.iter().any(|other| name.as_os_str() == *other))
+        || match (root.canonicalize(), directory.canonicalize()) {
+            (Ok(root), Ok(directory)) => is_ignored(&root, &directory),
+            // What is not there has no instructions.
+            (Err(_), _) | (_, Err(_)) => false,
+        }
 }
 
 /// The directories between the root that a file lies in and the file, the outermost first.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{FoundPicture, OutcomeMetadata, Presentation};
 use attache_core::seen::{SeenFiles, Sight};
-use attache_core::work_state::BackgroundMark;
+use attache_core::work_state::{BackgroundMark, TodoMark};
 use attache_sandbox::limits::ERROR_BYTES;
 use serde_json::Value;
 
@@ -24,6 +24,8 @@ pub(crate) struct RunningCall {
     pub(crate) exit_code: Option<i32>,
     /// Commands in the background that it tells of.
     pub(crate) background: Vec<BackgroundMark>,
+    /// The task list, where it became another.
+    pub(crate) todos: Option<Vec<TodoMark>>,
 }
 
 impl RunningCall {
@@ -36,6 +38,7 @@ impl RunningCall {
             seen: Vec::new(),
             exit_code: None,
             background: Vec::new(),
+            todos: None,
         }
     }
 
@@ -69,6 +72,8 @@ impl RunningCall {
             seen: self.seen.clone(),
             exit_code: self.exit_code,
             background: self.background.clone(),
+            todos: self.todos.clone(),
+            changes: None,
         }
     }
 }

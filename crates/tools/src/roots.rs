@@ -5,6 +5,7 @@
 //! (`roots/walk.rs`). What is found is a handle and a name, so that no link can be put in between
 //! afterwards.
 
+mod hints;
 mod touched;
 mod walk;
 
@@ -14,7 +15,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-use attache_core::legible::visible_name;
 use attache_core::ports::tool::{Site, Workspace};
 use attache_core::scope::Guarded;
 use attache_sandbox::git_guard::{belongs_to_git, named_by_git};
@@ -23,8 +23,8 @@ use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::files::FileError;
-use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
-use crate::paths::{below, most_similar, nearest_names, told};
+use crate::limits::NEAREST_ENTRIES;
+use crate::paths::{below, told};
 
 pub(crate) use touched::{real, touched};
 
@@ -300,35 +300,6 @@ impl OpenRoots {
     fn told(&self, path: &Path) -> String {
         // The first root is the workspace's.
         told(self.roots.first().map_or(path, |root| below(&root.real, path)))
-    }
-
-    /// What a missing file may have been meant to be: near names beside it, or the directory where the path
-    /// ends.
-    pub(crate) fn hint(&self, place: &FilePlace) -> String {
-        let Some(directory) = place.real.ancestors().nth(place.missing.len() + 1) else {
-            return String::new();
-        };
-        let Ok(names) = names_in(&place.directory) else { return String::new() };
-        let mut shown = names.filter(|name| self.may_show(&directory.join(name)).is_ok());
-        let Some(missing) = place.missing.first() else {
-            return nearest_names(&place.name.to_string_lossy(), shown);
-        };
-        let below: PathBuf = place.missing.iter().skip(1).chain([&place.name]).collect();
-        let meant = |name: &String| directory.join(name).join(&below);
-        let wanted = missing.to_string_lossy();
-        let similar: Vec<String> = most_similar(&wanted, shown.by_ref()).take(NEAREST_NAMES).collect();
-        let there = similar.iter().map(meant).find(|path| path.exists() && self.may_show(path).is_ok());
-        match (there, similar.first()) {
-            (Some(path), _) => format!("; did you mean {}?", self.told(&path)),
-            (None, Some(name)) => {
-                format!(
-                    "; the path exists up to {}; the nearest name there is {}",
-                    self.told(directory),
-                    visible_name(name)
-                )
-            }
-            (None, None) => format!("; the path exists up to {}", self.told(directory)),
-        }
     }
 }
 

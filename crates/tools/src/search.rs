@@ -24,6 +24,8 @@ use crate::text::counted;
 
 pub(crate) use file_pattern::FilePattern;
 use ignore_files::{IgnoreFiles, IgnoreLook};
+
+pub(crate) use ignore_files::is_ignored;
 pub(crate) use search_root::{PlaceError, SearchRoot, Shape};
 pub(crate) use spill::keep;
 

@@ -9,7 +9,7 @@ pub(crate) use encoding::{ByteOrderMark, Encoding, Endian, Unencodable};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotText {
-    #[error("is an image, not text: only a tool for images can show it")]
+    #[error("is an image, not text: `view_image` shows it to models that take images")]
     Image,
     #[error("is a binary file, not text; look at it with a command (file, xxd, strings)")]
     Binary,

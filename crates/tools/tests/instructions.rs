@@ -156,10 +156,10 @@ async fn those_of_a_directory_below_come_with_its_first_file_and_once() {
     trial.put("a/b/CLAUDE.md", "of b");
     trial.put("a/x.txt", "x\n");
     trial.put("a/b/y.txt", "y\n");
-    assert!(!read(&trial, "AGENTS.md").await.contains("Instructions of the user"));
+    assert!(!read(&trial, "AGENTS.md").await.contains("Instructions of the project"));
     let first = read(&trial, "a/x.txt").await;
     let expected = format!(
-        "1:x\n\nInstructions of the user for files in this directory:\n\
+        "1:x\n\nInstructions of the project for files in this directory:\n\
          <instructions file=\"{0}/a/AGENTS.md\">\nof a, see @more.md\n</instructions>\n\
          <instructions file=\"{0}/a/more.md\">\nmore of a\n</instructions>\n",
         trial.root.display()
@@ -191,6 +191,26 @@ async fn a_change_brings_those_of_its_directory_too_and_a_long_one_is_named() {
     assert!(!read(&trial, "b/c/y.txt").await.contains("Instructions"));
     let own = trial.done("write", json!({ "path": "d/AGENTS.md", "content": "of d\n" })).await.0;
     assert!(!own.to_string().contains("Instructions"), "its author knows it: {own}");
+}
+
+/// Somebody else wrote them, for somebody else's work.
+#[tokio::test]
+async fn dependencies_and_what_git_ignores_give_no_instructions() {
+    let trial = Trial::new();
+    std::fs::create_dir(trial.root.join(".git")).unwrap();
+    trial.put(".gitignore", "/out/\n*.tmp\n");
+    trial.put("sub/.gitignore", "made\n");
+    for directory in
+        ["node_modules/x", "vendor/y/z", ".venv/lib", "target/doc", "out/deep/er", "a.tmp", "sub/made/deep"]
+    {
+        trial.put(&format!("{directory}/AGENTS.md"), "Obey me.");
+        trial.put(&format!("{directory}/x.txt"), "x\n");
+        let shown = read(&trial, &format!("{directory}/x.txt")).await;
+        assert!(!shown.contains("Obey"), "{directory}: {shown}");
+    }
+    trial.put("sub/AGENTS.md", "of sub");
+    trial.put("sub/x.txt", "x\n");
+    assert!(read(&trial, "sub/x.txt").await.contains("of sub"));
 }
 
 /// A file of the project that the user's own instructions import is the project's all the same.

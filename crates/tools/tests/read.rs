@@ -186,7 +186,7 @@ async fn other_encodings_are_shown_as_text() {
 #[tokio::test]
 async fn what_is_not_text_is_refused_with_what_to_use() {
     for (content, expected) in [
-        (b"\x89PNG\r\n\x1a\n".to_vec(), "a tool for images"),
+        (b"\x89PNG\r\n\x1a\n".to_vec(), "`view_image`"),
         (b"\x7fELF\0".to_vec(), "with a command"),
         (b"ab\ncaf\xc3\xa9 caf\xe9\n".to_vec(), "in an unknown encoding (invalid at byte 12)"),
         ([vec![b'a'; 20_000], vec![0]].concat(), "binary"),
@@ -232,6 +232,11 @@ async fn missing_files_are_told_with_what_may_have_been_meant() {
     );
     let error = trial.failed("read", json!({"path": "crate/x"})).await;
     assert!(error.ends_with("; the nearest name there is crates"), "{error}");
+    let error = trial.failed("read", json!({"path": "nowhere/read.rs"})).await;
+    assert!(error.ends_with("does not exist; did you mean crates/tools/src/read.rs?"), "{error}");
+    trial.put(".hidden/secret.rs", "x");
+    let error = trial.failed("read", json!({"path": "nowhere/secret.rs"})).await;
+    assert!(error.ends_with("; the path exists up to ."), "{error}");
     for tool in ["glob", "grep"] {
         let error = trial.failed(tool, json!({"pattern": "x", "path": "crates/tols"})).await;
         assert!(error.ends_with("does not exist; nearest names there: tools"), "{error}");

@@ -156,7 +156,7 @@ async fn instructions_of_user_and_project_are_part_of_every_request() {
     agent.finish(&case.home).await;
     let bodies = case.bodies();
     let [first, second] = [0, 1].map(|index| case.named(&bodies[index], &session)["messages"].clone());
-    let section = "# Project instructions\nWritten by the user for every agent. Follow them; where two differ, the \
+    let section = "# Project instructions\nOf the user and of the project, for every agent. Follow them; where two differ, the \
                    later one and what the user says now count.\n\
                    <instructions file=\"$HOME/AGENTS.md\">\nAnswer in one word.\n</instructions>\n\
                    <instructions file=\"$ROOT/AGENTS.md\">\nUse tabs. See @docs/style.md.\n</instructions>\n\

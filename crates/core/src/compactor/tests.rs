@@ -76,6 +76,8 @@ fn results_are_shown_by_their_beginning_and_end() {
     let transcript = ConversationText::of(&[passage("u", Role::User, "go"), answer]);
     assert!(transcript.text.contains("begin") && transcript.text.contains(" end"), "{}", transcript.text);
     assert!(transcript.text.len() < 3_000, "{}", transcript.text.len());
+    // "begin", "end" and two blanks beside the letters; 800 bytes of the beginning stay, 400 of the end.
+    assert!(transcript.text.contains("(… 48810 bytes …)"), "{}", transcript.text);
 }
 
 #[test]

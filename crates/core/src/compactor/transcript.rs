@@ -93,11 +93,12 @@ impl ConversationText {
     fn add_call(&mut self, tool: &ToolPart, results: ResultForm) {
         let arguments = tool.input.as_ref().map(ToString::to_string).unwrap_or_default();
         self.line(&format!("(calls {} {})", tool.tool_name, shortened(&arguments, ARGUMENT_BYTES)));
+        // Each is shortened once, here: of a text that has a mark already, a second one would count wrongly.
         let result = match (&tool.error_text, &tool.output) {
             (Some(error), _) => format!("failed: {error}"),
             (None, Some(_)) if is_stubbed(tool, results) => return self.line(&stub(tool)),
-            (None, Some(serde_json::Value::String(text))) => shortened(text, RESULT_BYTES),
-            (None, Some(output)) => shortened(&output.to_string(), RESULT_BYTES),
+            (None, Some(serde_json::Value::String(text))) => text.clone(),
+            (None, Some(output)) => output.to_string(),
             (None, None) => return,
         };
         self.line(&format!("(result: {})", shortened(&result, RESULT_BYTES)));

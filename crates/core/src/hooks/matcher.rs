@@ -28,6 +28,9 @@ pub struct BadMatcher(String);
 /// Characters that only regular expressions have a use for.
 const OF_EXPRESSIONS: [char; 10] = ['[', ']', '(', ')', '{', '}', '+', '?', '\\', '"'];
 
+/// A matcher that names one of these and a path is about changes of such files, by any tool.
+const FILE_CHANGES: [&str; 4] = ["edit", "write", "Edit", "Write"];
+
 impl HookMatcher {
     /// `Ok(None)` for one that matches everything.
     pub fn parse(text: &str) -> Result<Option<Self>, BadMatcher> {
@@ -61,11 +64,15 @@ impl HookMatcher {
     }
 
     pub(super) fn matches_call(&self, tool: &str, accesses: &[Access], ground: PatternBase<'_>) -> bool {
-        if !self.matches_name(tool) && !self.matches_name(claude_name(tool)) {
-            return false;
-        }
-        let Some(touched) = &self.touched else { return true };
+        let is_named = self.matches_name(tool) || self.matches_name(claude_name(tool));
+        let Some(touched) = &self.touched else { return is_named };
+        // Who watches a kind of file means every change of one, whichever tool makes it.
+        let watches_changes = FILE_CHANGES.iter().any(|name| self.matches_name(name));
         accesses.iter().any(|access| match access {
+            Access::WritePath(path) if watches_changes => {
+                Pattern::of_path(touched, ground).matches(&path.to_string_lossy())
+            }
+            _ if !is_named => false,
             // Nobody can tell whether it is one of those: the hook has a look itself.
             Access::Command(CommandAccess { nature: CommandNature::Unclear(_), .. }) => true,
             Access::Command(command) => Pattern::of_command(touched).matches(&command.line()),
@@ -144,11 +151,18 @@ mod tests {
             ("bash git push *", "bash", command("git pull"), false),
             ("Edit|Write src/*", "edit", path(), true),
             ("edit docs/*", "edit", path(), false),
+            ("edit|write src/*", "apply_patch", path(), true),
+            ("Write src/*", "apply_patch", path(), true),
+            ("write src/*", "bash", path(), true),
+            ("edit docs/*", "apply_patch", path(), false),
+            ("read src/*", "apply_patch", path(), false),
+            ("edit src/*", "read", Access::ReadPath("/w/src/a.rs".into()), false),
             ("web_fetch *.org", "web_fetch", Access::Network { host: "a.org".into() }, true),
         ] {
             assert_eq!(matches(matcher, tool, &[access]), expected, "{matcher}");
         }
         assert!(!matches("bash rm *", "bash", &[]), "nothing is touched");
+        assert!(!matches("edit|write", "apply_patch", &[path()]), "without a path names are names");
         let unclear = command_that_is("$x", CommandNature::Unclear("a variable".into()));
         assert!(matches("bash rm *", "bash", &[unclear]), "it may be one");
     }

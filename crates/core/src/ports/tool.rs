@@ -16,7 +16,7 @@ use crate::scope::Guarded;
 use crate::seen::{SeenFiles, Sight};
 use crate::skills::Skills;
 use crate::watchdog::{ReadRules, Verdict};
-use crate::work_state::BackgroundMark;
+use crate::work_state::{BackgroundMark, ChangesMark, TodoMark};
 
 mod access;
 mod identity;
@@ -191,6 +191,12 @@ pub struct OutcomeMetadata {
     /// The commands in the background that it tells of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundMark>,
+    /// The task list as it is from now on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub todos: Option<Vec<TodoMark>>,
+    /// What a session changed that worked for the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesMark>,
 }
 
 /// The envelope: one result per call.

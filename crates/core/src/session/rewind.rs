@@ -21,7 +21,7 @@ use crate::part::{Part, Role};
 use crate::ports::store::{Change, MessageRow, PartRow, SpanMessages};
 use crate::ports::tool::Site;
 use crate::prompt::{media, shelf};
-use crate::rewind::{MovedFiles, MovingFiles, RewindLayer, Rewound, Unrewound};
+use crate::rewind::{MovedFiles, MovingFiles, NOTHING_PUT_BACK, RewindLayer, Rewound, Unrewound};
 use crate::snapshot::{self, CallSnapshot, MoveDirection};
 use crate::{environment, slash_commands};
 
@@ -99,8 +99,10 @@ impl Session {
         let (from_seq, before_seq) = (place.seq, self.end_of_the_past());
         let mut layers = self.row.metadata.rewinds();
         let now = self.hub.ports.clock.now_ms();
+        let keeps_files = self.hub.ports.files.is_some();
+        let files = if keeps_files { String::new() } else { NOTHING_PUT_BACK.to_owned() };
         let hidden_at = layers.last().map_or(now, |last| now.max(last.hidden_at + 1));
-        let layer = RewindLayer { hidden_at, from_seq, before_seq };
+        let layer = RewindLayer { hidden_at, from_seq, before_seq, files };
         let (store, span) = (self.hub.ports.store.clone(), layer.span());
         let content = store.span(&self.id, span, SpanMessages::Visible, snapshot::PART_KIND).await?;
         layers.push(layer.clone());
@@ -202,6 +204,12 @@ impl Session {
         };
         let mut patch = self.empty_patch();
         patch.metadata.set_moving_files(None);
+        let mut layers = self.row.metadata.rewinds();
+        if let (MoveDirection::Back, Some(layer)) = (direction, layers.last_mut()) {
+            let told = moved.as_ref().map(|moved| moved.in_words(&self.row.workspace_root));
+            layer.files = told.unwrap_or_else(|| NOTHING_PUT_BACK.to_owned());
+            patch.metadata.set_rewinds(&layers);
+        }
         let changed = patch.metadata.clone();
         self.journal.change(vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;

@@ -22,6 +22,7 @@ use crate::ports::backend::TurnSetup;
 use crate::ports::model::ModelInfo;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
+use crate::rewind::{self, ConversationGoesOn};
 use crate::work_state::background_line;
 
 /// What the model is told after an answer that ended with its process.
@@ -111,7 +112,12 @@ impl Session {
         let told_mode = mode.as_ref().map(|_| &*setup.agent.id);
         let (ended, background) = self.ended_background(conversation);
         let resources = self.servers.resource_news();
-        let news = [cut, background, mode.clone(), environment, resources, changed.clone()];
+        let goes_on = match conversation.is_empty() {
+            true => ConversationGoesOn::Anew,
+            false => ConversationGoesOn::FromHere,
+        };
+        let rewound = rewind::told_to_model(&self.row.metadata.rewinds(), goes_on);
+        let news = [cut, rewound, background, mode.clone(), environment, resources, changed.clone()];
         let text = news.into_iter().flatten().collect::<Vec<_>>().join("\n");
         if text.is_empty() {
             return None;

@@ -9,6 +9,8 @@ use crate::journal::replay::parts_of;
 use crate::limits::{NESTED_TRANSCRIPT_BYTES, PAGE_BYTES, TASK_RESULT_BYTES};
 use crate::part::{Part, Role};
 use crate::ports::store::{RowCursor, RowRange};
+use crate::session::history;
+use crate::work_state::ChangesMark;
 
 /// The text of the last step that said something.
 #[derive(Debug, Default)]
@@ -44,6 +46,17 @@ pub(super) async fn last_message(hub: &Hub, child: &SessionId) -> Result<LastMes
     }
     last.text = last.text.trim().to_owned();
     Ok(last)
+}
+
+/// What the child changed. A store that fails costs the list, not the result.
+pub(super) async fn changes(hub: &Hub, child: &SessionId) -> ChangesMark {
+    match history::load(&*hub.ports().store, child, None).await {
+        Ok(conversation) => conversation.work().changes(),
+        Err(error) => {
+            tracing::warn!(%error, session = %child, "what a task changed is not known");
+            ChangesMark { files: Vec::new(), uncovered: vec![format!("the subagent of session {child}")] }
+        }
+    }
 }
 
 /// The JSON value that a message is, fenced or not.

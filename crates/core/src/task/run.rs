@@ -17,9 +17,13 @@ use crate::json_schema::Schema;
 use crate::limits::{SCHEMA_RETRIES, TASK_VIEW};
 use crate::part::Part;
 use crate::ports::Client;
-use crate::ports::tool::{Presentation, Progress, Shown, ToolOutcome};
+use crate::ports::tool::{OutcomeMetadata, Presentation, Progress, Shown, ToolOutcome};
 use crate::prompt::{Prompt, PromptSource};
 use crate::turn::TurnEnd;
+use crate::work_state::ChangesMark;
+
+/// Behind the prompt of a child whose last message is held to a schema, which follows.
+const ONLY_JSON: &str = "Your last message has to be nothing but one JSON value that fits a JSON Schema.";
 
 /// A child that is open and has not begun.
 #[derive(Debug)]
@@ -45,6 +49,7 @@ pub(super) struct TaskReport {
     transcript: Option<String>,
     result: Result<Value, String>,
     result_bytes: usize,
+    changes: ChangesMark,
 }
 
 impl ChildRun {
@@ -63,8 +68,10 @@ impl ChildRun {
             Transcript::OwnSession => None,
             Transcript::Nested => result::transcript(&self.hub, self.child.id()).await,
         };
+        let changes = result::changes(&self.hub, self.child.id()).await;
         self.child.close_unattended();
         TaskReport {
+            changes,
             child: self.child.id().clone(),
             name: self.agent.name.to_string(),
             summary: view.summary(),
@@ -93,7 +100,11 @@ impl ChildRun {
         let client: Arc<dyn Client> = self.client.clone();
         let mut attachment = self.child.attach(Some(client), AttachFrom::Now).await?;
         attachment.participant.ready();
-        let mut prompt = self.prompt.clone();
+        let schema = self.agent.output_schema.as_ref().map(|schema| format!("\n\nThe schema:\n{schema}"));
+        let mut prompt = match &schema {
+            None => self.prompt.clone(),
+            Some(schema) => format!("{}\n\n{ONLY_JSON}{schema}", self.prompt),
+        };
         let mut tries = 0;
         loop {
             let ticket = self.child.prompt_of(Some(self.client.clone()), prompt_of(prompt));
@@ -118,7 +129,8 @@ impl ChildRun {
             tries += 1;
             prompt = format!(
                 "Your last message does not fit the JSON Schema that it has to: {mistakes}. Answer again with nothing but \
-                 the JSON value."
+                 the JSON value.{}",
+                schema.as_deref().unwrap_or_default()
             );
         }
     }
@@ -197,7 +209,10 @@ impl TaskReport {
         if let Some(transcript) = &self.transcript {
             content.push(Shown::Text { text: transcript.clone() });
         }
-        let presentation = |content| Presentation { content, ..Presentation::default() };
+        let changes = Some(self.changes.clone()).filter(|changes| *changes != ChangesMark::default());
+        let metadata =
+            changes.map(|changes| OutcomeMetadata { changes: Some(changes), ..OutcomeMetadata::default() });
+        let presentation = |content| Presentation { content, metadata, ..Presentation::default() };
         match self.bounded() {
             Ok(data) => {
                 let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);

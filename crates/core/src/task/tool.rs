@@ -9,16 +9,20 @@ use super::relay::ParentClient;
 use super::run::ChildRun;
 use super::start::open_child;
 use crate::agents::{Agent, Agents};
+use crate::arguments::left_out;
+use crate::arguments::understood::{Understood, understood};
+use crate::arguments::unknown::refusal;
 use crate::hub::{Hub, HubError, SessionHandle, Shared};
 use crate::ids::SessionId;
 use crate::metadata::BackgroundTask;
-use crate::nearest::{meant, nearest};
+use crate::nearest::nearest;
 use crate::ports::BoxFuture;
 use crate::ports::tool::{
-    Effect, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
+    Effect, OutcomeMetadata, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
 };
 use crate::session::title::short_title;
 use crate::watchdog::Commands;
+use crate::work_state::ChangesMark;
 
 /// What the model reads; the subagents follow.
 const DESCRIPTION: &str = "Gives a piece of work to a subagent and returns its last message. It knows nothing of this \
@@ -36,6 +40,35 @@ pub(crate) struct TaskTool {
     session: SessionId,
     agents: Agents,
     spec: ToolSpec,
+    /// With the field that is understood but not told of.
+    understood: ToolSpec,
+}
+
+/// What other agents call the title that the model gives a task. It is taken, but nobody is asked for it: the
+/// prompt has a first line.
+const TITLE: &str = "description";
+
+/// The tool for these subagents, with every field that it understands.
+pub fn spec(subagents: &[&str]) -> ToolSpec {
+    ToolSpec {
+        id: TASK.into(),
+        description: DESCRIPTION.into(),
+        parameters: Arc::new(json!({
+            "type": "object",
+            "properties": {
+                "subagent_type": { "type": "string", "enum": subagents },
+                "prompt": { "type": "string" },
+                "background": { "type": "boolean" },
+                TITLE: { "type": "string" },
+            },
+            "required": ["subagent_type", "prompt"],
+            "additionalProperties": false,
+        })),
+        kind: ToolKind::Other,
+        // What the child does is judged when it does it.
+        effect: Effect::SessionOnly,
+        hidden: false,
+    }
 }
 
 /// A call that was understood.
@@ -63,44 +96,35 @@ impl TaskTool {
         }
         let listed = known.iter().map(|agent| format!("\n- {}: {}", agent.id, agent.description));
         let ids: Vec<&str> = known.iter().map(|agent| &*agent.id).collect();
-        let parameters = json!({
-            "type": "object",
-            "properties": {
-                "subagent_type": { "type": "string", "enum": ids },
-                "prompt": { "type": "string" },
-                "background": { "type": "boolean" },
-            },
-            "required": ["subagent_type", "prompt"],
-            "additionalProperties": false,
-        });
-        let spec = ToolSpec {
-            id: TASK.into(),
-            description: std::iter::once(DESCRIPTION.to_owned()).chain(listed).collect::<String>().into(),
-            parameters: parameters.into(),
-            kind: ToolKind::Other,
-            // What the child does is judged when it does it.
-            effect: Effect::SessionOnly,
-            hidden: false,
-        };
+        let description = std::iter::once(DESCRIPTION.to_owned()).chain(listed).collect::<String>();
+        let understood = spec(&ids);
+        let mut parameters = (*understood.parameters).clone();
+        if let Some(fields) = parameters["properties"].as_object_mut() {
+            fields.remove(TITLE);
+        }
+        let spec =
+            ToolSpec { description: description.into(), parameters: parameters.into(), ..understood.clone() };
         let (hub, session, agents) = (Arc::downgrade(hub), session.clone(), agents.clone());
-        Some(Self { hub, session, agents, spec })
+        Some(Self { hub, session, agents, spec, understood })
     }
 
     fn read(&self, input: &Value) -> Result<TaskInput, String> {
-        const KEYS: [&str; 3] = ["subagent_type", "prompt", "background"];
-        let fields = input.as_object().ok_or("the arguments must be an object")?;
-        if let Some(unknown) = fields.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            return Err(format!("unknown argument `{unknown}`{}", meant(unknown, KEYS)));
-        }
+        let Understood { arguments, unknown } = understood(&self.understood.parameters, input)?;
+        let fields = arguments.as_object().ok_or("the arguments must be an object")?;
+        let without = |problem: String| match unknown.is_empty() {
+            true => problem,
+            // What is missing may be what was given by a name that means nothing.
+            false => format!("{problem}; {}", refusal(&unknown)),
+        };
         let text = |key: &str| match fields.get(key) {
             Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.clone()),
             Some(Value::String(_)) => Err(format!("`{key}` is empty")),
             Some(_) => Err(format!("`{key}` must be a string")),
-            None => Err(format!("`{key}` is missing")),
+            None => Err(without(format!("`{key}` is missing"))),
         };
         let (named, prompt) = (text("subagent_type")?, text("prompt")?);
         let waiting = match fields.get("background") {
-            None | Some(Value::Null | Value::Bool(false)) => CallWaits::UntilItEnds,
+            None | Some(Value::Bool(false)) => CallWaits::UntilItEnds,
             Some(Value::Bool(true)) => CallWaits::NotAtAll,
             Some(_) => return Err("`background` must be true or false".to_owned()),
         };
@@ -110,7 +134,8 @@ impl TaskTool {
             let near = near.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
             return Err(format!("there is no subagent `{named}`{near}; available: {}", known.join(", ")));
         };
-        let title = short_title(&prompt).unwrap_or_else(|| agent.name.to_string());
+        let title = fields.get(TITLE).and_then(Value::as_str).and_then(short_title);
+        let title = title.or_else(|| short_title(&prompt)).unwrap_or_else(|| agent.name.to_string());
         Ok(TaskInput { agent: agent.clone(), prompt, title, waiting })
     }
 
@@ -178,6 +203,14 @@ async fn leave_in_background(
         content: vec![crate::ports::tool::Shown::Text {
             text: format!("{} works in the background as {id}.", agent.name),
         }],
+        // Its result comes as a message, which says nothing of files.
+        metadata: Some(OutcomeMetadata {
+            changes: Some(ChangesMark {
+                files: Vec::new(),
+                uncovered: vec![format!("{} in the background, session {id}", agent.name)],
+            }),
+            ..OutcomeMetadata::default()
+        }),
         ..Presentation::default()
     };
     Ok(ToolOutcome::Output { data: json!(text), presentation: shown })
@@ -196,7 +229,9 @@ impl Tool for TaskTool {
     }
 
     fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
-        let plan = self.read(input).map(|task| ToolPlan::new(Vec::new(), self.presentation(&task)));
+        let note = left_out(&self.understood, input);
+        let planned = |task| ToolPlan { note, ..ToolPlan::new(Vec::new(), self.presentation(&task)) };
+        let plan = self.read(input).map(planned);
         Box::pin(std::future::ready(plan))
     }
 

@@ -140,6 +140,7 @@ const FOREIGN: &[(&str, &str, &[&str])] = &[
         "todo",
         "",
         &[
+            "todos",
             "todo_write",
             "todo_read",
             "todo_list",

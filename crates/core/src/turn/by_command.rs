@@ -8,6 +8,7 @@ use crate::part::Role;
 use crate::ports::BoxFuture;
 use crate::ports::backend::{BackendTurn, NextHistory, TurnContext, TurnLeftovers, TurnResult, TurnStart};
 use crate::ports::compaction::Occasion;
+use crate::ports::model::Usage;
 
 #[derive(Debug)]
 pub(crate) struct CompactionTurn {
@@ -55,6 +56,8 @@ impl Turn {
                 match self.summarise(reason, expected, Occasion::Command { keep }).await? {
                     CompactionOutcome::Made => {
                         let after = self.passages.size().tokens();
+                        // The next step is far away: clients would show a full window until then.
+                        self.record_usage(Usage::default(), 0)?;
                         format!("Summarised: about {before} tokens of conversation became {after}.")
                     }
                     CompactionOutcome::Nothing => "There is nothing to summarise yet.".to_owned(),

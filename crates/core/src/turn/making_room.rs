@@ -229,7 +229,9 @@ impl Turn {
     /// The model must not be sent anything by a mark that is not stored.
     async fn go_on_with(&mut self, mark: &CompactionMark) -> Result<(), StepStop> {
         self.journal.settle().await?;
-        self.passages = self.passages.marked(mark, self.passages.len(), &self.author.message_id);
+        let marked = self.passages.marked(mark, self.passages.len(), &self.author.message_id);
+        self.seen.forget(self.passages.seen(), marked.seen());
+        self.passages = marked;
         Ok(())
     }
 

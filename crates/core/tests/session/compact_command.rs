@@ -3,8 +3,9 @@
 
 use attache_core::chunk::{Chunk, FinishReason};
 use attache_core::compactor::Compactor;
+use attache_core::estimate;
 use attache_core::hub::AttachFrom;
-use attache_core::part::Role;
+use attache_core::part::{Part, Role};
 use attache_core::ports::ModelError;
 use attache_core::ports::store::ModelRef;
 use attache_core::turn::TurnEnd;
@@ -58,6 +59,59 @@ async fn the_whole_conversation_becomes_a_note_with_what_the_user_wants_kept() {
     let stored = &sent[sent.len() - 2].passages;
     assert_eq!(stored[..live.len()], live[..], "a restart changes nothing");
     world.check_rest(&id);
+}
+
+#[tokio::test(start_paused = true)]
+async fn people_are_told_what_the_context_takes_afterwards() {
+    let world = world(Worker::new(100_000, 1, 40_000));
+    let (_process, session) = world.session().await;
+    assert!(is_finished(&say(&session, "one").await));
+    assert!(is_finished(&say(&session, "/compact").await));
+    let answers = world.answers(session.id());
+    let used = |answer: &Vec<Part>| {
+        answer.iter().rev().find_map(|part| match part {
+            Part::Data { name, data, .. } if name == "usage" => data["context_used"].as_u64(),
+            _ => None,
+        })
+    };
+    let [before, after] = [&answers[0], &answers[1]].map(|answer| used(answer).unwrap());
+    assert!(after < before / 2, "{after} of {before}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_calls_tools_instead_of_writing_leaves_a_note_made_without_it() {
+    let world = world(Worker { calls_instead: true, ..Worker::new(100_000, 0, 0) });
+    let (_process, session) = world.session().await;
+    say(&session, "the first prompt of all").await;
+    assert!(is_finished(&say(&session, "/compact").await));
+    let mark = marks(&world, &session).pop().unwrap();
+    let summary = mark["summary"].as_str().unwrap();
+    assert!(
+        summary.contains("Nobody could summarise") && summary.contains("the first prompt of all"),
+        "{mark}"
+    );
+    world.check_rest(session.id());
+}
+
+/// Providers refuse a request whose answer would not fit beside it.
+#[tokio::test(start_paused = true)]
+async fn a_request_for_a_note_leaves_its_answer_room_in_the_window() {
+    for (context, bytes) in [(8_000, 12_000), (8_000, 22_000), (32_000, 88_000), (100_000, 290_000)] {
+        let world = world(Worker { max_output: context / 4, ..Worker::new(context, 1, bytes) });
+        let (_process, session) = world.session().await;
+        say(&session, "one").await;
+        say(&session, "/compact").await;
+        let (notes, _) = requests(&world);
+        assert!(!notes.is_empty());
+        for note in notes {
+            let taken = estimate::request_tokens(&note);
+            assert!(
+                taken + note.info.max_output <= context,
+                "{taken} and {} of {context}",
+                note.info.max_output
+            );
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

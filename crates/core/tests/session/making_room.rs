@@ -29,8 +29,11 @@ pub(crate) struct Worker {
     pub(crate) calls: usize,
     pub(crate) result_bytes: usize,
     pub(crate) answer_bytes: usize,
+    pub(crate) max_output: u64,
     /// What summarising comes to, instead of a note.
     pub(crate) fails_with: Option<ModelError>,
+    /// Calls a tool where a note is asked for.
+    pub(crate) calls_instead: bool,
     /// Writes a note for as long as nobody cancels.
     pub(crate) is_slow: bool,
     /// A second model, with this window.
@@ -45,7 +48,9 @@ impl Worker {
             calls,
             result_bytes,
             answer_bytes: 200,
+            max_output: 1_000,
             fails_with: None,
+            calls_instead: false,
             is_slow: false,
             small: None,
             made_calls: Mutex::default(),
@@ -53,7 +58,7 @@ impl Worker {
     }
 
     fn next(&self, request: &ModelRequest) -> Result<Vec<Chunk>, ModelError> {
-        if is_note_request(request) {
+        if is_note_request(request) && !self.calls_instead {
             if let Some(error) = &self.fails_with {
                 return Err(error.clone());
             }
@@ -62,7 +67,7 @@ impl Worker {
             return Ok(text_chunks(&format!("## Goal\nwork\n## Facts from the user\n{fact}")));
         }
         let answered = request.passages.iter().rev().take_while(|passage| passage.role == Role::Assistant);
-        if answered.count() >= self.calls {
+        if answered.count() >= self.calls && !is_note_request(request) {
             return Ok(text_chunks(&"done ".repeat(self.answer_bytes / 5)));
         }
         let mut made = self.made_calls.lock().unwrap();
@@ -91,7 +96,7 @@ impl Model for Worker {
     fn available(&self) -> Arc<[ModelInfo]> {
         let info = |name: &str, context| ModelInfo {
             context,
-            max_output: 1_000,
+            max_output: self.max_output,
             ..ModelInfo::undescribed(ModelRef::new("script", name))
         };
         let small = self.small.map(|context| info("small", context));

@@ -13,6 +13,7 @@ use attache_core::ports::client::Answer;
 use attache_core::ports::snapshots::MoveOutcome;
 use attache_core::ports::tool::Site;
 use attache_core::ports::{BoxFuture, FileMover};
+use attache_core::rewind::{LeftFile, MovedFiles, NotCovered};
 use attache_core::snapshot::{FileMove, FileState, SnapshotShelf};
 
 use crate::world::*;
@@ -309,6 +310,41 @@ async fn what_a_tool_does_not_tell_is_not_covered() {
     let files = session.rewind(None, first).await.unwrap().files.unwrap();
     assert_eq!(files.not_covered.len(), 1, "{files:?}");
     assert!(files.not_covered[0].reason.contains("nobody knows"), "{files:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_is_told_once_what_was_taken_back_and_what_is_still_there() {
+    let mover = Arc::new(SlowMover::default());
+    mover.may_end.store(true, Ordering::SeqCst);
+    let world = World::new(SCRIPT).with_files(mover);
+    let (_process, session) = world.session().await;
+    say(&session, "one").await;
+    let attachment = join(&session, answering(&[Answer::AllowOnce])).await;
+    say(&session, "ask").await;
+    drop(attachment);
+    let second = ids(&world, session.id(), Role::User).remove(1);
+    session.rewind(None, second.clone()).await.unwrap();
+    session.unrewind(None).await.unwrap();
+    say(&session, "two").await;
+    assert!(!last_request(&world).contains("took back"), "that was taken back itself");
+    let prompts = ids(&world, session.id(), Role::User);
+    session.rewind(None, prompts[1].clone()).await.unwrap();
+    say(&session, "three").await;
+    let told = last_request(&world);
+    assert!(told.contains("The user took back what came after this point"), "{told}");
+    assert!(told.contains("Not covered:") && told.contains("nobody knows"), "{told}");
+    say(&session, "four").await;
+    assert_eq!(last_request(&world).matches("took back").count(), 1, "told once");
+    world.check_rest(session.id());
+}
+
+#[test]
+fn files_that_a_command_may_have_changed_are_not_said_to_be_changed_by_others() {
+    let left = LeftFile { path: "/w/a".into(), reason: "it was changed".into() };
+    let mut moved = MovedFiles { conflicts: vec![left], ..MovedFiles::default() };
+    assert!(moved.in_words("/w".as_ref()).contains("Changed by others since"));
+    moved.not_covered.push(NotCovered { what: "sed -i".into(), reason: "unknown".into() });
+    assert!(moved.in_words("/w".as_ref()).contains("by others or by what is not covered"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -63,6 +63,25 @@ async fn a_blocking_task_gives_the_last_message_of_a_session_of_its_own() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_task_in_the_terms_of_another_agent_runs_as_it_was_meant() {
+    let call = json!({
+        "description": "Look at it", "prompt": "look at a", "subagent_type": "Reader", "background": "false", "model": "small",
+    });
+    let script =
+        format!("on \"go\"\n call id=t task {call}\n ---\n text \"done\"\non *\n text \"It is fine.\"");
+    let world = stage(&script);
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, FINISHED);
+    let call = &tools_of(&world.answers(session.id())[0])[0];
+    let told = call.output.as_ref().unwrap().to_string();
+    assert!(told.contains("It is fine.") && told.contains("`model`"), "{told}");
+    let [child] = &children(&world, session.id())[..] else { panic!("one child") };
+    let row = world.disk.lock().unwrap().sessions[child].clone();
+    assert_eq!(row.metadata.title(), Some("Look at it"));
+    assert_eq!(world.prompts(child), ["look at a"]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_tool_names_the_subagents_and_an_unknown_one_gets_the_nearest() {
     let world = stage(&format!(
         "on \"go\"\n {}\n call id=e task {{\"subagent_type\":\"reader\",\"prompt\":\" \"}}\n ---\n text \"done\"",

@@ -4,7 +4,12 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::aliases::{self, Unit};
+use attache_core::arguments::aliases::{self, Unit};
+use attache_core::arguments::bounds;
+use attache_core::arguments::check::check;
+use attache_core::arguments::understood::{Understood, understood};
+use attache_core::arguments::unknown::refusal;
+
 use super::*;
 use crate::{Equipment, builtin};
 
@@ -97,7 +102,8 @@ fn specs() -> Vec<ToolSpec> {
     let mut equipment = Equipment::bare();
     equipment.web_search =
         crate::SearchEndpoint::new(crate::SearchProvider::Searxng, "https://search.example", None).ok();
-    builtin(equipment).iter().map(|tool| tool.spec().clone()).collect()
+    let others = [attache_core::task::spec(&["explore"])];
+    builtin(equipment).iter().map(|tool| tool.spec().clone()).chain(others).collect()
 }
 
 fn schemas() -> Vec<(String, Value)> {
@@ -216,6 +222,21 @@ fn other_agents() -> Vec<Row> {
             json!({"todos": [{"content": "x", "status": "completed"}, {"content": "y", "status": "pending"}]}),
             &["todos[].activeForm"],
         ),
+        (
+            "Claude Code",
+            "task",
+            json!({"description": "Find it", "prompt": "Where is it?", "subagent_type": "Explore", "run_in_background": "true"}),
+            json!({"description": "Find it", "prompt": "Where is it?", "subagent_type": "explore", "background": true}),
+            &[],
+        ),
+        (
+            "codex",
+            "task",
+            json!({"agent_type": "explore", "message": "Where is it?", "model": "small"}),
+            json!({"subagent_type": "explore", "prompt": "Where is it?"}),
+            &["model"],
+        ),
+        ("Claude Code", "skill", json!({"skill": "deploy"}), json!({"name": "deploy"}), &[]),
         (
             "Claude Code",
             "web_fetch",

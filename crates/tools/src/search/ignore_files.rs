@@ -96,6 +96,24 @@ impl<'place> IgnoreFiles<'place> {
     }
 }
 
+/// Whether git and its like pass by a directory, or one above it, up to a root. Both are real paths.
+pub(crate) fn is_ignored(root: &Path, directory: &Path) -> bool {
+    let read = |path: &Path, most: usize| small(regular_file::read_real(path, most as u64), most);
+    let global = global(root);
+    let mut above: Vec<&Path> = directory.ancestors().collect();
+    above.reverse();
+    let mut level: Option<Arc<IgnoreLevel>> = None;
+    for directory in above {
+        let is_below = directory != root && directory.starts_with(root);
+        let passed_by = |level: &Arc<IgnoreLevel>| level.passes_by(directory, true, &global);
+        if is_below && level.as_ref().is_some_and(passed_by) {
+            return true;
+        }
+        level = IgnoreLevel::below(level, directory, &read);
+    }
+    false
+}
+
 impl IgnoreLook<'_> {
     /// Whether a name is to be passed by. `path` is as the walk has it.
     pub(super) fn passes_by(&mut self, path: &Path, is_directory: bool) -> bool {

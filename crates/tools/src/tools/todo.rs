@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use attache_core::ports::tool::{Effect, Presentation, Site, ToolKind};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_core::work_state::TodoMark;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -70,7 +71,10 @@ impl Tool for Todo {
                 Ok(tasks) => tasks,
                 Err(text) => return refused(text),
             };
-            let call = RunningCall::started(presentation(&tasks));
+            let mut call = RunningCall::started(presentation(&tasks));
+            let status = |task: &Task| json!(task.status).as_str().unwrap_or_default().to_owned();
+            let mark = |task: &Task| TodoMark { content: task.content.clone(), status: status(task) };
+            call.todos = Some(tasks.iter().map(mark).collect());
             let entries: Vec<Value> = tasks
                 .iter()
                 .map(|task| {

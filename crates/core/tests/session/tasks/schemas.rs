@@ -9,7 +9,8 @@ use crate::world::*;
 fn script(answers: &[&str]) -> String {
     let mut script = format!("on \"go\"\n {}\n ---\n text \"done\"\n", task("t", "checked", "count"));
     for (number, answer) in answers.iter().enumerate() {
-        let on = if number == 0 { "on \"count\"".to_owned() } else { "on \"Your last message\"*".to_owned() };
+        let on =
+            if number == 0 { "on \"count\"*".to_owned() } else { "on \"Your last message\"*".to_owned() };
         if number < 2 {
             script += &format!("{on}\n text {}\n", json!(answer));
         }
@@ -37,6 +38,21 @@ async fn what_does_not_fit_goes_back_with_its_mistakes() {
     let prompts = world.prompts(&children(&world, session.id())[0]);
     assert_eq!(prompts.len(), 2);
     assert!(prompts[1].contains("it is not JSON"), "{prompts:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_child_sees_its_schema_before_it_begins_and_with_every_mistake() {
+    let world = stage(&script(&["there are three", "{\"count\":3}"]));
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, FINISHED);
+    let prompts = world.prompts(&children(&world, session.id())[0]);
+    let schema =
+        json!({ "type": "object", "required": ["count"], "properties": { "count": { "type": "integer" } } });
+    for prompt in &prompts {
+        let (_, told) = prompt.split_once("The schema:\n").unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(told).unwrap(), schema, "{prompt}");
+    }
+    assert!(prompts[0].starts_with("count\n\n"), "{prompts:?}");
 }
 
 #[tokio::test(start_paused = true)]

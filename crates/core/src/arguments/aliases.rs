@@ -2,7 +2,7 @@
 
 /// How the value behind an alias becomes the field's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
+pub enum Unit {
     /// As it is.
     Same,
     /// Where the field counts milliseconds.
@@ -85,7 +85,21 @@ const ALIASES: &[(&str, Unit, &[&str])] = &[
         &["desc", "purpose", "reason", "explanation", "justification", "display_description"],
     ),
     ("background", Unit::Same, &["run_in_background", "is_background", "in_background", "detach"]),
-    ("name", Unit::Same, &["id", "bash_id", "shell_id", "task_id", "process_id", "session_id"]),
+    (
+        "name",
+        Unit::Same,
+        &["id", "bash_id", "shell_id", "task_id", "process_id", "session_id", "skill", "skill_name"],
+    ),
+    (
+        "subagent_type",
+        Unit::Same,
+        &["agent", "agent_type", "agent_name", "agent_id", "subagent", "subagent_name", "type", "name"],
+    ),
+    (
+        "prompt",
+        Unit::Same,
+        &["task", "message", "task_prompt", "task_description", "request", "instruction", "instructions"],
+    ),
     ("todos", Unit::Same, &["tasks", "items", "list", "plan"]),
     ("status", Unit::Same, &["state"]),
     ("action", Unit::Same, &["operation", "command"]),
@@ -150,10 +164,7 @@ const ADVICE: &[(&str, &[&str], &str)] = &[
 ];
 
 /// The one field of those known that a name means, and the unit of its number.
-pub(super) fn meant<'a>(
-    name: &str,
-    known: impl Iterator<Item = &'a String> + Clone,
-) -> Option<(&'a String, Unit)> {
+pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a String> + Clone) -> Option<(&'a String, Unit)> {
     let name = plain(name);
     if let Some(field) = only(known.clone().filter(|field| plain(field) == name)) {
         return Some((field, Unit::Same));
@@ -171,10 +182,7 @@ pub(super) fn meant<'a>(
 }
 
 /// What to do instead of giving this argument to a tool with these fields.
-pub(super) fn advice<'a>(
-    name: &str,
-    known: impl Iterator<Item = &'a String> + Clone,
-) -> Option<&'static str> {
+pub fn advice<'a>(name: &str, known: impl Iterator<Item = &'a String> + Clone) -> Option<&'static str> {
     let name = plain(name);
     let fits = |row: &&(&str, &[&str], &str)| {
         row.1.iter().any(|alias| plain(alias) == name) && known.clone().any(|field| field == row.0)
@@ -183,17 +191,17 @@ pub(super) fn advice<'a>(
 }
 
 /// Whether another name, plain already, is one for this value.
-pub(super) fn is_value(value: &str, name: &str) -> bool {
+pub fn is_value(value: &str, name: &str) -> bool {
     VALUES.iter().any(|row| row.0 == value && row.1.iter().any(|other| plain(other) == name))
 }
 
 /// Whether a field only says something about its call.
-pub(super) fn is_remark(name: &str) -> bool {
+pub fn is_remark(name: &str) -> bool {
     REMARKS.iter().any(|remark| plain(remark) == plain(name))
 }
 
 /// A name without what people write differently: case, `_`, `-`.
-pub(super) fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
@@ -201,13 +209,13 @@ fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
     found.next().filter(|_| found.next().is_none())
 }
 
-#[cfg(test)]
-pub(super) fn all_values() -> impl Iterator<Item = (&'static str, &'static str)> {
+/// Every value of a list of values with each of its other names, for who checks the tables against the tools.
+pub fn all_values() -> impl Iterator<Item = (&'static str, &'static str)> {
     VALUES.iter().flat_map(|row| row.1.iter().map(move |other| (row.0, *other)))
 }
 
-#[cfg(test)]
-pub(super) fn all() -> impl Iterator<Item = (&'static str, Unit, &'static str)> {
+/// Every field with each of its other names, for who checks the tables against the tools.
+pub fn all() -> impl Iterator<Item = (&'static str, Unit, &'static str)> {
     let of_tasks = TASK.iter().map(|alias| ("content", Unit::Same, *alias));
     ALIASES.iter().flat_map(|row| row.2.iter().map(move |alias| (row.0, row.1, *alias))).chain(of_tasks)
 }

@@ -2,7 +2,7 @@
 //! remarks about itself; every other call is refused: the field may have been what it was about. What is left
 //! out is told.
 
-use attache_core::ports::tool::{Effect, ToolSpec};
+use crate::ports::tool::{Effect, ToolSpec};
 use serde_json::{Map, Value};
 
 use super::aliases::{self, plain};
@@ -12,7 +12,7 @@ const SIMILAR: f64 = 0.8;
 
 /// A field that means nothing where it was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unknown {
+pub struct Unknown {
     /// Where: empty, or the object it was given in (`todos[]`).
     place: String,
     name: String,
@@ -24,7 +24,7 @@ pub(super) struct Unknown {
 
 impl Unknown {
     /// Adds the field, unless another item of the same list had it.
-    pub(super) fn add(all: &mut Vec<Self>, place: &str, name: &str, known: &Map<String, Value>) {
+    pub fn add(all: &mut Vec<Self>, place: &str, name: &str, known: &Map<String, Value>) {
         let alike = |field: &&String| strsim::jaro_winkler(&plain(field), &plain(name));
         let nearest = known.keys().max_by(|one, other| alike(one).total_cmp(&alike(other)));
         let nearest = nearest.filter(|field| alike(field) >= SIMILAR);
@@ -48,7 +48,7 @@ impl Unknown {
 }
 
 /// Whether a call may go without these fields.
-pub(super) fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
+pub fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
     match spec.effect {
         Effect::ReadOnly | Effect::SessionOnly => true,
         Effect::Mutates => unknown.iter().all(|field| aliases::is_remark(&field.name)),
@@ -56,13 +56,13 @@ pub(super) fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
 }
 
 /// Why a call is refused that may not.
-pub(super) fn refusal(unknown: &[Unknown]) -> String {
+pub fn refusal(unknown: &[Unknown]) -> String {
     let (fields, are) = if unknown.len() == 1 { ("field", "is") } else { ("fields", "are") };
     format!("{fields} {} {are} unknown; allowed are {}", names(unknown), allowed(unknown))
 }
 
 /// What the model is told of a call that went without them.
-pub(super) fn note(spec: &ToolSpec, unknown: &[Unknown]) -> String {
+pub fn note(spec: &ToolSpec, unknown: &[Unknown]) -> String {
     format!("[left out, unknown to {}: {}; allowed are {}]", spec.id, names(unknown), allowed(unknown))
 }
 

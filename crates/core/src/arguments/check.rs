@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Checks as much of JSON Schema as our own structs produce, in words that serde does not have.
-pub(super) fn check(schema: &Value, value: &Value, field: &str) -> Result<(), String> {
+pub fn check(schema: &Value, value: &Value, field: &str) -> Result<(), String> {
     let wanted = wanted(schema);
     let fits = match schema["type"].as_str() {
         Some("object") => value.is_object(),

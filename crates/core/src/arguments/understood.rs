@@ -10,13 +10,14 @@ use super::{command_line, ranges};
 
 /// The arguments by the names and types of the schema, without nulls. Whether they fit is for `check` to say.
 #[derive(Debug, PartialEq)]
-pub(super) struct Understood {
-    pub(super) arguments: Value,
+pub struct Understood {
+    /// By the names and types of the schema.
+    pub arguments: Value,
     /// Fields that mean nothing here, each once.
-    pub(super) unknown: Vec<Unknown>,
+    pub unknown: Vec<Unknown>,
 }
 
-pub(super) fn understood(schema: &Value, input: &Value) -> Result<Understood, String> {
+pub fn understood(schema: &Value, input: &Value) -> Result<Understood, String> {
     let mut unknown = Vec::new();
     let arguments = value(schema, input, &ArgumentPlace::default(), &mut unknown)?;
     Ok(Understood { arguments, unknown })

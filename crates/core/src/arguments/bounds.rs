@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A number that became the maximum of its field.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Lowered {
+pub struct Lowered {
     field: String,
     given: Value,
     most: u64,
@@ -19,7 +19,7 @@ impl Lowered {
 }
 
 /// The arguments with every number within its maximum, and which numbers were not.
-pub(super) fn lowered(schema: &Value, mut arguments: Value) -> (Value, Vec<Lowered>) {
+pub fn lowered(schema: &Value, mut arguments: Value) -> (Value, Vec<Lowered>) {
     let mut found = Vec::new();
     lower(schema, &mut arguments, "", &mut found);
     (arguments, found)
@@ -56,6 +56,6 @@ fn lower(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Lowered
 }
 
 /// What the model is told of a call that ran with less than it asked for.
-pub(super) fn note(lowered: &[Lowered]) -> String {
+pub fn note(lowered: &[Lowered]) -> String {
     format!("[{}]", lowered.iter().map(Lowered::in_words).collect::<Vec<_>>().join(", "))
 }

@@ -1,0 +1,69 @@
+//! What a path that does not exist may have been meant to be. Opens no file.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use attache_core::legible::visible_name;
+
+use super::{FilePlace, OpenRoots, names_in};
+use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
+use crate::paths::{most_similar, nearest_names};
+
+impl OpenRoots {
+    /// What a missing file may have been meant to be: near names beside it, or the directory where the path
+    /// ends.
+    pub(crate) fn hint(&self, place: &FilePlace) -> String {
+        let Some(directory) = place.real.ancestors().nth(place.missing.len() + 1) else {
+            return String::new();
+        };
+        let Ok(names) = names_in(&place.directory) else { return String::new() };
+        let mut shown = names.filter(|name| self.may_show(&directory.join(name)).is_ok());
+        let Some(missing) = place.missing.first() else {
+            return nearest_names(&place.name.to_string_lossy(), shown);
+        };
+        let below: PathBuf = place.missing.iter().skip(1).chain([&place.name]).collect();
+        let meant = |name: &String| directory.join(name).join(&below);
+        let wanted = missing.to_string_lossy();
+        let similar: Vec<String> = most_similar(&wanted, shown.by_ref()).take(NEAREST_NAMES).collect();
+        let there = similar.iter().map(meant).find(|path| path.exists() && self.may_show(path).is_ok());
+        let there = there.or_else(|| self.same_name_below(directory, &place.name));
+        match (there, similar.first()) {
+            (Some(path), _) => format!("; did you mean {}?", self.told(&path)),
+            (None, Some(name)) => {
+                format!(
+                    "; the path exists up to {}; the nearest name there is {}",
+                    self.told(directory),
+                    visible_name(name)
+                )
+            }
+            (None, None) => format!("; the path exists up to {}", self.told(directory)),
+        }
+    }
+
+    /// The first file of that name below a directory, the nearest first: the directory is what models get
+    /// wrong. Looks at a bounded number of names, none of them behind a link or hidden.
+    fn same_name_below(&self, directory: &Path, name: &OsStr) -> Option<PathBuf> {
+        let mut waiting = VecDeque::from([directory.to_owned()]);
+        let mut left = NEAREST_ENTRIES;
+        while let Some(directory) = waiting.pop_front() {
+            let is_hidden =
+                |path: &Path| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"."));
+            let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+            for entry in entries.flatten() {
+                left = left.checked_sub(1)?;
+                let (path, kind) = (entry.path(), entry.file_type().ok());
+                if is_hidden(&path) || self.may_show(&path).is_err() {
+                    continue;
+                }
+                match kind {
+                    Some(kind) if kind.is_file() && entry.file_name() == name => return Some(path),
+                    Some(kind) if kind.is_dir() => waiting.push_back(path),
+                    Some(_) | None => {}
+                }
+            }
+        }
+        None
+    }
+}
