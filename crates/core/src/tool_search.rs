@@ -28,13 +28,13 @@ struct SearchState {
     active: Vec<Arc<str>>,
     /// Whose tools they are; `None` where the host has no servers.
     servers: Option<Arc<dyn SessionServers>>,
-    told: ToldServers,
+    told: ServersInDescription,
 }
 
 /// What the description says of servers. It stays to the byte while they are the same: a provider's cache of
 /// earlier requests is worth more than the latest count.
 #[derive(Debug, Default)]
-struct ToldServers {
+struct ServersInDescription {
     names: Vec<String>,
     text: String,
 }
@@ -80,7 +80,7 @@ impl SearchableTools {
         if state.told.names != names {
             let text =
                 if servers.is_empty() { String::new() } else { format!(" There are {}.", counts(&servers)) };
-            state.told = ToldServers { names, text };
+            state.told = ServersInDescription { names, text };
         }
         ToolSpec { description: format!("{}{}", SPEC.description, state.told.text).into(), ..SPEC.clone() }
     }

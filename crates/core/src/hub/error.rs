@@ -51,8 +51,8 @@ fn no_model(problems: &[String]) -> String {
 }
 
 impl Shared {
-    /// What is said of a session that is not stored, with the one that may have been meant. One is looked for at
-    /// a time: thousands of wrong ids at once cost no more than one.
+    /// What is said of a session that is not stored, with the one that may have been meant. One is looked for
+    /// at a time: thousands of wrong ids at once cost no more than one.
     pub(super) async fn unknown_session(&self, id: &SessionId) -> HubError {
         let Ok(_alone) = self.comparing_ids.try_lock() else { return HubError::unknown_session(id) };
         let query = SessionQuery { limit: SESSIONS_COMPARED, ..SessionQuery::default() };
