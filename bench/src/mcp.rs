@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::mcp::{
-    ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerTransport, ToolServers,
-    WantedServers,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin,
+    ServerSampling, ServerTransport, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::{
     Effect, NetworkGrant, Presentation, Progress, Site, Tool, ToolKind, ToolOutcome, ToolRuntime, ToolSpec,
@@ -18,6 +18,7 @@ use attache_core::ports::tool::{
 };
 use attache_core::scope::Guarded;
 use attache_core::tool_search::SearchableTools;
+use attache_mcp::oauth::LoginStore;
 use attache_mcp::{HostServers, McpSettings, Variables};
 use attache_sandbox::Sandbox;
 use serde_json::{Value, json};
@@ -140,9 +141,10 @@ impl OwnServer {
             entries: Vec::new(),
             sandbox: Sandbox::found_lazily_by(move || Sandbox::none(helper)),
             variables: Variables::new(std::env::vars()),
+            logins: Arc::new(NoLogins),
         });
         let wanted = WantedServers { of_client: vec![entry()?], ..WantedServers::default() };
-        let opened = servers.open(workspace.clone(), wanted, ServerNotices::new(|_, _| {}));
+        let opened = servers.open(workspace.clone(), wanted, ServerNotices::new(|_| {}));
         opened.settled().await;
         let tool = opened.tools().first().cloned();
         let tool = tool.with_context(|| format!("the server has no tools: {:?}", opened.status()))?;
@@ -156,6 +158,7 @@ impl OwnServer {
             network: NetworkGrant::Granted,
             writes: WriteGrant::Granted,
             snapshots: None,
+            side_model: None,
             result_bytes: 1 << 20,
             progress: Arc::new(Unwatched),
             cancel: tokio_util::sync::CancellationToken::new(),
@@ -183,7 +186,35 @@ fn entry() -> Result<ServerEntry> {
         transport: ServerTransport::Stdio { command, arguments, environment: Vec::new(), directory: None },
         network: ServerNetwork::Granted,
         deadlines: ServerDeadlines::default(),
+        sampling: ServerSampling::Refused,
+        oauth: OAuthSettings::default(),
     })
+}
+
+/// Of a bench, whose servers want none.
+#[derive(Debug)]
+struct NoLogins;
+
+impl LoginStore for NoLogins {
+    fn read(&self, _server: &str) -> Result<Option<HiddenText>, String> {
+        Ok(None)
+    }
+
+    fn keep(&self, _server: &str, _issuer: &str, _login: &HiddenText) -> Result<(), String> {
+        Err("logins are not kept here".to_owned())
+    }
+
+    fn forget(&self, _server: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn stamp(&self) -> u64 {
+        0
+    }
+
+    fn hold(&self, _server: &str) -> Result<Box<dyn Send + Sync>, String> {
+        Ok(Box::new(()))
+    }
 }
 
 #[derive(Debug)]

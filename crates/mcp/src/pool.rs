@@ -208,12 +208,40 @@ impl ToolServers for HostServers {
 
 #[cfg(test)]
 mod tests {
+    use attache_core::ports::mcp::HiddenText;
+
     use super::*;
 
     fn servers() -> HostServers {
         let sandbox = attache_sandbox::Sandbox::found_lazily_by(|| unreachable!("no program is started"));
         let variables = Variables::from_pairs(&[]);
-        HostServers::new(McpSettings { entries: Vec::new(), sandbox, variables })
+        let logins = Arc::new(NobodyLoggedIn);
+        HostServers::new(McpSettings { entries: Vec::new(), sandbox, variables, logins })
+    }
+
+    #[derive(Debug)]
+    struct NobodyLoggedIn;
+
+    impl LoginStore for NobodyLoggedIn {
+        fn read(&self, _server: &str) -> Result<Option<HiddenText>, String> {
+            Ok(None)
+        }
+
+        fn keep(&self, _server: &str, _issuer: &str, _login: &HiddenText) -> Result<(), String> {
+            Err("logins are not kept here".to_owned())
+        }
+
+        fn forget(&self, _server: &str) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn stamp(&self) -> u64 {
+            0
+        }
+
+        fn hold(&self, _server: &str) -> Result<Box<dyn Send + Sync>, String> {
+            Ok(Box::new(()))
+        }
     }
 
     fn entry() -> ServerEntry {
