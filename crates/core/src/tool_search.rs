@@ -312,6 +312,7 @@ impl Tool for ToolSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::mcp::{ServerPrompt, WrittenPrompt};
 
     fn spec(id: &str, description: &str, arguments: &[&str]) -> ToolSpec {
         let properties: serde_json::Map<String, Value> =
@@ -372,6 +373,26 @@ mod tests {
             Box::pin(std::future::ready(()))
         }
 
+        fn prompts(&self) -> Arc<[ServerPrompt]> {
+            Arc::new([])
+        }
+
+        fn write_out(
+            &self,
+            _: &str,
+            _: Vec<(String, String)>,
+        ) -> BoxFuture<'static, Result<WrittenPrompt, String>> {
+            Box::pin(std::future::ready(Err("it has no prompts".to_owned())))
+        }
+
+        fn suggestions(&self, _: &str, _: Vec<(String, String)>, _: &str) -> BoxFuture<'static, Vec<String>> {
+            Box::pin(std::future::ready(Vec::new()))
+        }
+
+        fn resource_news(&self) -> Option<String> {
+            None
+        }
+
         fn close(&self) -> BoxFuture<'static, ()> {
             Box::pin(std::future::ready(()))
         }
@@ -379,7 +400,7 @@ mod tests {
 
     fn server(name: &str, state: ServerState, tools: usize) -> ServerStatus {
         let tools = (0..tools).map(|number| format!("{name}_{number}").into()).collect();
-        ServerStatus { name: name.to_owned(), about: String::new(), state, tools }
+        ServerStatus { name: name.to_owned(), about: String::new(), state, tools, prompts: Vec::new() }
     }
 
     fn with_servers(servers: Vec<ServerStatus>) -> ToolSearch {

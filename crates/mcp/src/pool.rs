@@ -256,6 +256,7 @@ mod tests {
             network: ServerNetwork::Granted,
             deadlines: ServerDeadlines::default(),
             sampling: ServerSampling::Refused,
+            oauth: OAuthSettings::default(),
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::agents::{Agents, DEFAULT_AGENT};
 use crate::ports::BoxFuture;
-use crate::ports::mcp::ServerStatus;
+use crate::ports::mcp::{ServerPrompt, ServerStatus, WrittenPrompt};
 use crate::ports::store::ModelRef;
 use crate::ports::tool::{Effect, Site, ToolKind, ToolOutcome, ToolPlan, ToolRuntime};
 
@@ -45,6 +45,26 @@ impl SessionServers for Changing {
 
     fn settled(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
+    }
+
+    fn prompts(&self) -> Arc<[ServerPrompt]> {
+        Arc::new([])
+    }
+
+    fn write_out(
+        &self,
+        _: &str,
+        _: Vec<(String, String)>,
+    ) -> BoxFuture<'static, Result<WrittenPrompt, String>> {
+        Box::pin(std::future::ready(Err("it has no prompts".to_owned())))
+    }
+
+    fn suggestions(&self, _: &str, _: Vec<(String, String)>, _: &str) -> BoxFuture<'static, Vec<String>> {
+        Box::pin(std::future::ready(Vec::new()))
+    }
+
+    fn resource_news(&self) -> Option<String> {
+        None
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {
