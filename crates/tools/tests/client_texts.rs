@@ -114,7 +114,7 @@ async fn a_binary_file_is_told_by_what_is_on_the_disk() {
     std::fs::write(edited.trial.root.join("b.png"), b"\x89PNG\r\n\x1a\n\0").unwrap();
     edited.editor.open(edited.trial.root.join("b.png"), "?PNG");
     let error = failed(&edited, "read", json!({"path": "b.png"})).await;
-    assert!(error.contains("a tool for images"), "{error}");
+    assert!(error.contains("b.png is an image, not text: `view_image` shows it"), "{error}");
 }
 
 #[tokio::test]

@@ -1,8 +1,8 @@
 //! The token of this home, in a file that only its owner reads. Made when it is first needed.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -54,19 +54,15 @@ fn parsed(text: &str, path: &Path) -> Result<BearerToken> {
     }
 }
 
-/// Under its name only when it is whole: another process may look at any moment.
+/// Under its name only when it is whole: another process may look at any moment. The file beside it has a name of
+/// its own for each call (and mode 0600), so that two threads of one process don't write the same one.
 fn write_new(path: &Path, token: &BearerToken) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
-    let unfinished = directory.join(format!(".token-{}", std::process::id()));
-    let written = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished);
-    let kept = written.and_then(|mut file| {
-        writeln!(file, "{}", token.as_str())?;
-        file.sync_all()?;
-        // A link fails where there is one already; a rename would replace it.
-        std::fs::hard_link(&unfinished, path)
-    });
-    let removed = std::fs::remove_file(&unfinished);
-    kept.and(removed)
+    let mut file = tempfile::Builder::new().prefix(".token-").tempfile_in(directory)?;
+    writeln!(file, "{}", token.as_str())?;
+    file.as_file().sync_all()?;
+    file.persist_noclobber(path)?;
+    Ok(())
 }
 
 #[cfg(test)]
@@ -108,13 +104,16 @@ mod tests {
 
     #[test]
     fn many_at_once_agree_on_one() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("token");
-        let both: Vec<String> = std::thread::scope(|scope| {
-            let opened: Vec<_> = (0..2).map(|_| scope.spawn(|| open(&path))).collect();
-            opened.into_iter().filter_map(|thread| Some(token(thread.join().unwrap().ok()?).1)).collect()
-        });
-        let kept = std::fs::read_to_string(&path).unwrap();
-        assert!(!both.is_empty() && both.iter().all(|token| token == kept.trim()));
+        for _ in 0..20 {
+            let home = tempfile::tempdir().unwrap();
+            let path = home.path().join("token");
+            let all: Vec<String> = std::thread::scope(|scope| {
+                let opened: Vec<_> = (0..8).map(|_| scope.spawn(|| open(&path))).collect();
+                opened.into_iter().map(|thread| token(thread.join().unwrap().unwrap()).1).collect()
+            });
+            let kept = std::fs::read_to_string(&path).unwrap();
+            assert!(all.iter().all(|token| token == kept.trim()));
+            assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 1);
+        }
     }
 }
