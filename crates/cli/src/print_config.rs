@@ -163,7 +163,11 @@ impl ConfigPage {
             self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
         }
         self.oauth(&entry.oauth, origin);
-        self.entry("network", entry.network == ServerNetwork::Granted, origin);
+        match entry.network {
+            ServerNetwork::Granted => self.entry("network", true, origin),
+            ServerNetwork::UnlessOfWorkspace => {}
+            ServerNetwork::Withheld => self.entry("network", false, origin),
+        }
         if entry.sampling == ServerSampling::Asked {
             self.entry("sampling", true, origin);
         }

@@ -53,6 +53,11 @@ impl ProjectFiles {
     /// What lies beside the configuration for its hooks to run, at any depth. A hook can run whatever is there,
     /// also what is not among the files: then none of them runs.
     fn scripts(&mut self) {
+        // Only what lies there under this very name is out of an agent's reach.
+        let place = self.project.join(PROJECT_HOOKS);
+        if place.canonicalize().is_ok_and(|real| real != place) {
+            return self.unseen(Path::new(PROJECT_HOOKS), "a link leads there");
+        }
         let (mut directories, mut count) = (vec![PathBuf::from(PROJECT_HOOKS)], 0);
         while let Some(directory) = directories.pop() {
             let entries = match self.project.join(&directory).read_dir() {

@@ -75,9 +75,11 @@ pub(crate) fn launch(
 ) -> io::Result<StartedServer> {
     let network = match network {
         ServerNetwork::Granted => NetworkGrant::Granted,
-        ServerNetwork::Withheld => NetworkGrant::Withheld,
+        ServerNetwork::UnlessOfWorkspace if !program.is_of(&site.workspace) => NetworkGrant::Granted,
+        ServerNetwork::UnlessOfWorkspace | ServerNetwork::Withheld => NetworkGrant::Withheld,
     };
-    let ResolvedProgram { words, variables } = program;
+    let words = program.line();
+    let variables = program.variables;
     let kept: Vec<OsString> = variables.keys().map(OsString::from).collect();
     let confined = sandbox.confine_talking(site, network, WriteGrant::Granted, words, kept)?;
     let ours = environment::for_command(std::env::vars_os());

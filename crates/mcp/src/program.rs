@@ -2,11 +2,13 @@
 //! the program, starts nothing.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::ports::mcp::{HiddenText, OAuthSettings, ServerEntry, ServerOrigin, ServerTransport};
+use attache_core::ports::tool::Workspace;
 
 use crate::expand::{Unresolved, expand};
 use crate::limits::PROGRAM_NAMES;
@@ -15,6 +17,8 @@ use crate::pool::Variables;
 /// A program with everything it is given. Never printed: its words may hold keys.
 pub(crate) struct ResolvedProgram {
     pub(crate) words: Vec<OsString>,
+    /// Where it runs, if not in the workspace's root.
+    pub(crate) directory: Option<PathBuf>,
     /// What the entry itself gives it.
     pub(crate) variables: BTreeMap<String, String>,
 }
@@ -76,11 +80,9 @@ pub(crate) fn resolve(
                 for argument in arguments {
                     words.push(lookup(argument)?.into());
                 }
-                if let Some(directory) = directory {
-                    words = in_directory(&root.join(directory), words);
-                }
                 ResolvedServer::Program(ResolvedProgram {
                     words,
+                    directory: directory.as_ref().map(|directory| root.join(directory)),
                     variables: pairs(environment)?.into_iter().collect(),
                 })
             }
@@ -89,11 +91,31 @@ pub(crate) fn resolve(
     resolved().map_err(|error| error.to_string())
 }
 
-/// The sandbox starts programs in the workspace's root: a shell goes elsewhere first.
-fn in_directory(directory: &Path, words: Vec<OsString>) -> Vec<OsString> {
-    let go: [OsString; 5] =
-        ["/bin/sh".into(), "-c".into(), r#"cd "$0" && exec "$@""#.into(), directory.into(), words[0].clone()];
-    go.into_iter().chain(words.into_iter().skip(1)).collect()
+impl ResolvedProgram {
+    /// What is started. The sandbox does it in the workspace's root: a shell goes elsewhere first.
+    pub(crate) fn line(&self) -> Vec<OsString> {
+        let Some(directory) = &self.directory else { return self.words.clone() };
+        let go: [OsString; 4] =
+            ["/bin/sh".into(), "-c".into(), r#"cd "$0" && exec "$@""#.into(), directory.into()];
+        go.into_iter().chain(self.words.iter().cloned()).collect()
+    }
+
+    /// Whether the program, or a file that it is given, lies in the workspace: an agent could change what it
+    /// does. Blocks.
+    pub(crate) fn is_of(&self, workspace: &Workspace) -> bool {
+        let roots: Vec<PathBuf> = workspace.roots().filter_map(|root| root.canonicalize().ok()).collect();
+        let base = self.directory.as_ref().unwrap_or(&workspace.root);
+        // `--config=FILE` names one, too.
+        let is_found_elsewhere = !self.words[0].as_encoded_bytes().contains(&b'/');
+        let named = self.words.iter().skip(usize::from(is_found_elsewhere)).flat_map(|word| {
+            let text = word.as_encoded_bytes();
+            let value = text.iter().position(|byte| *byte == b'=').map(|at| &text[at + 1..]);
+            std::iter::once(PathBuf::from(word)).chain(value.map(|value| OsStr::from_bytes(value).into()))
+        });
+        named
+            .filter_map(|name| base.join(name).canonicalize().ok())
+            .any(|real| real.is_file() && roots.iter().any(|root| real.starts_with(root)))
+    }
 }
 
 /// Whether the program can be found; else the nearest one that can. Blocks.
@@ -102,10 +124,7 @@ pub(crate) fn check_program(
     path: Option<&OsString>,
     root: &Path,
 ) -> Result<(), String> {
-    let command = match program.words.get(3) {
-        Some(_) if program.words[0] == "/bin/sh" && program.words.len() > 4 => &program.words[4],
-        _ => &program.words[0],
-    };
+    let command = &program.words[0];
     let shown = command.to_string_lossy();
     if shown.is_empty() {
         return Err("it has no command".to_owned());
@@ -114,7 +133,8 @@ pub(crate) fn check_program(
         path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
     if shown.contains('/') {
-        return match is_program(&root.join(command)) {
+        let base = program.directory.as_deref().unwrap_or(root);
+        return match is_program(&base.join(command)) {
             true => Ok(()),
             false => Err(format!("there is no program {shown}")),
         };
@@ -143,7 +163,10 @@ fn nearest(name: &str, places: &[PathBuf]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use attache_core::ids::SessionId;
     use attache_core::ports::mcp::{ServerDeadlines, ServerNetwork, ServerSampling};
 
     fn entry(command: &str, origin: ServerOrigin) -> ServerEntry {
@@ -184,6 +207,42 @@ mod tests {
         assert_eq!(found.words, ["x", "${KEY}"]);
         let error = program("x", ServerOrigin::User, &[]).err().unwrap();
         assert!(error.contains("KEY is not set"), "{error}");
+    }
+
+    #[test]
+    fn a_program_is_of_the_workspace_if_it_or_a_file_it_is_given_lies_there() {
+        let place = tempfile::tempdir().unwrap();
+        let (root, elsewhere) = (place.path().join("w"), place.path().join("e"));
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        std::fs::create_dir(&elsewhere).unwrap();
+        for file in ["w/server.py", "w/sub/run", "w/python3", "e/server.py"] {
+            std::fs::write(place.path().join(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("server.py"), elsewhere.join("link.py")).unwrap();
+        let workspace = Workspace {
+            session_id: SessionId::new("a"),
+            root: root.clone(),
+            additional: Vec::new(),
+            scratch: place.path().join("s"),
+            guarded: Arc::default(),
+            skills: Arc::default(),
+        };
+        let is_of = |words: &[&str], directory: Option<&Path>| {
+            let words = words.iter().map(OsString::from).collect();
+            let directory = directory.map(Path::to_owned);
+            ResolvedProgram { words, directory, variables: BTreeMap::new() }.is_of(&workspace)
+        };
+        let outside = elsewhere.to_str().unwrap();
+        assert!(is_of(&["python3", "./server.py"], None));
+        assert!(is_of(&["python3", "server.py"], None));
+        assert!(is_of(&["./sub/run"], None));
+        assert!(is_of(&["node", "--require=sub/run"], None));
+        assert!(is_of(&["python3", &format!("{outside}/link.py")], None));
+        assert!(is_of(&["./run"], Some(&root.join("sub"))));
+        // A directory is data, and a program without a path is found in the PATH.
+        assert!(!is_of(&["npx", "server-filesystem", "."], None));
+        assert!(!is_of(&["python3", &format!("{outside}/server.py")], None));
+        assert!(!is_of(&["python3", "server.py"], Some(&elsewhere)));
     }
 
     #[test]

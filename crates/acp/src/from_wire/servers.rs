@@ -38,7 +38,7 @@ pub(super) fn server(server: Field) -> Result<ServerEntry, Invalid> {
         name,
         origin: ServerOrigin::Client,
         transport,
-        network: ServerNetwork::Granted,
+        network: ServerNetwork::UnlessOfWorkspace,
         deadlines: ServerDeadlines::default(),
         sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),

@@ -68,7 +68,7 @@ impl FileReader<'_> {
         };
         let problems = self.take_errors_from(before);
         let (source, network) = match self.scope() {
-            FileScope::User => (ServerOrigin::User, ServerNetwork::Granted),
+            FileScope::User => (ServerOrigin::User, ServerNetwork::UnlessOfWorkspace),
             FileScope::Project => (ServerOrigin::Project(PROJECT_CONFIG.into()), ServerNetwork::Withheld),
         };
         let (mut entry, enabled) = read.unwrap_or_else(|| {
@@ -91,10 +91,10 @@ impl FileReader<'_> {
         self.unknown_keys(path, *entries, &SERVER_KEYS, &SERVER_KEYS);
         let enabled = self.entry(path, *entries, "enabled", "true or false", Item::as_bool);
         let network = self.entry(path, *entries, "network", "true or false", Item::as_bool);
-        let default = matches!(self.scope(), FileScope::User);
-        let network = match network.map_or(default, |network| network.value) {
-            true => ServerNetwork::Granted,
-            false => ServerNetwork::Withheld,
+        let network = match (network.map(|network| network.value), self.scope()) {
+            (Some(true), _) => ServerNetwork::Granted,
+            (None, FileScope::User) => ServerNetwork::UnlessOfWorkspace,
+            (Some(false), _) | (None, FileScope::Project) => ServerNetwork::Withheld,
         };
         let deadlines = self.deadlines(table);
         let oauth = self.oauth(table);

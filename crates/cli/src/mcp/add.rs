@@ -48,7 +48,7 @@ pub(super) fn run(file: &Path, args: &McpAddArgs) -> Result<ExitCode> {
 }
 
 fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
-    let network = if args.no_network { ServerNetwork::Withheld } else { ServerNetwork::Granted };
+    let network = if args.no_network { ServerNetwork::Withheld } else { ServerNetwork::UnlessOfWorkspace };
     let Some(text) = &args.json else {
         let transport = transport(args)?;
         let name = args.name.clone().unwrap_or_default();

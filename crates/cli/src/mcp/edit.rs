@@ -53,8 +53,10 @@ pub(super) fn put(document: &mut DocumentMut, entry: &ServerEntry) {
         }
         ServerTransport::Unusable(_) => return,
     }
-    if entry.network == ServerNetwork::Withheld {
-        table.insert("network", value(false));
+    match entry.network {
+        ServerNetwork::Granted => drop(table.insert("network", value(true))),
+        ServerNetwork::UnlessOfWorkspace => {}
+        ServerNetwork::Withheld => drop(table.insert("network", value(false))),
     }
     if let Some(oauth) = oauth(&entry.oauth) {
         table.insert("oauth", value(oauth));
@@ -120,7 +122,7 @@ mod tests {
     use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin, ServerSampling};
 
     fn entry(name: &str, transport: ServerTransport) -> ServerEntry {
-        let (origin, network) = (ServerOrigin::User, ServerNetwork::Granted);
+        let (origin, network) = (ServerOrigin::User, ServerNetwork::UnlessOfWorkspace);
         ServerEntry {
             name: name.to_owned(),
             origin,

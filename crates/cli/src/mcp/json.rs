@@ -54,7 +54,8 @@ fn table(value: &Value) -> Option<&Map<String, Value>> {
 impl ServersFile<'_> {
     fn server(&self, name: &str, entry: &Value) -> ServerEntry {
         let network = match (&self.origin, entry.get("network").and_then(Value::as_bool)) {
-            (_, Some(true)) | (ServerOrigin::Client | ServerOrigin::User, None) => ServerNetwork::Granted,
+            (_, Some(true)) => ServerNetwork::Granted,
+            (ServerOrigin::Client | ServerOrigin::User, None) => ServerNetwork::UnlessOfWorkspace,
             (_, Some(false)) | (ServerOrigin::Project(_), None) => ServerNetwork::Withheld,
         };
         let read = transport(entry).and_then(|transport| Ok((transport, oauth(entry)?)));

@@ -199,6 +199,14 @@ async fn consent_covers_every_script_or_no_hook_runs() {
     std::os::unix::fs::symlink("/bin", project.join(".attache/hooks/bin")).unwrap();
     turn(&home, &[]).await;
     assert!(!ran.exists(), "what a link leads to is not known");
+
+    std::fs::remove_file(project.join(".attache/hooks/bin")).unwrap();
+    let (hooks, scripts) = (project.join(".attache/hooks"), project.join("scripts"));
+    std::fs::rename(&hooks, &scripts).unwrap();
+    std::os::unix::fs::symlink("../scripts", &hooks).unwrap();
+    let received = turn(&home, &[]).await;
+    assert!(!ran.exists(), "the agent may write in `scripts`");
+    assert!(received.contains(".attache/hooks: a link leads there"), "{received}");
 }
 
 #[tokio::test]

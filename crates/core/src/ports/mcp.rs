@@ -112,6 +112,8 @@ impl Debug for HiddenText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerNetwork {
     Granted,
+    /// Nobody said: it does unless what it runs is a file of the workspace, which an agent could change.
+    UnlessOfWorkspace,
     Withheld,
 }
 
