@@ -204,6 +204,9 @@ async fn consent_covers_every_script_or_no_hook_runs() {
     let (hooks, scripts) = (project.join(".attache/hooks"), project.join("scripts"));
     std::fs::rename(&hooks, &scripts).unwrap();
     std::os::unix::fs::symlink("../scripts", &hooks).unwrap();
+    turn(&home, &[]).await;
+    assert!(!ran.exists(), "what was agreed to is not there under its name any more");
+    trust().await;
     let received = turn(&home, &[]).await;
     assert!(!ran.exists(), "the agent may write in `scripts`");
     assert!(received.contains(".attache/hooks: a link leads there"), "{received}");
