@@ -76,9 +76,9 @@ impl Containment {
 /// What holds commands on a host, found out when it is first asked for: looking for a sandbox starts processes,
 /// and a host has to answer before that.
 #[derive(Clone)]
-pub struct HostContainment(Arc<LazyLock<Containment, Look>>);
+pub struct HostContainment(Arc<LazyLock<Containment, Probe>>);
 
-type Look = Box<dyn FnOnce() -> Containment + Send>;
+type Probe = Box<dyn FnOnce() -> Containment + Send>;
 
 impl HostContainment {
     /// The first one who asks waits for `look`.

@@ -174,7 +174,7 @@ fn stays_inside(link: &Path, leads_to: &Path, reach: &OpenRoots) -> bool {
     }
 }
 
-/// Those that the agent made and nobody else uses.
+/// Those that the agent made and that hold nothing else.
 fn remove_directories(path: &Path, directories: usize, reach: &OpenRoots) {
     for directory in path.ancestors().skip(1).take(directories) {
         let removed = Target::open_unfollowed(directory, reach, Parents::Require)
