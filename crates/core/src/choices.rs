@@ -61,7 +61,7 @@ impl CurrentChoices {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gathered while nobody else replaces them: the last one to look wins. Says whether they are others now.
+    /// Gathered while no other task replaces them: the last one to look wins. Says whether they are others now.
     pub(crate) fn replace(&self, gather: impl FnOnce() -> Choices) -> Replaced {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let gathered = gather();

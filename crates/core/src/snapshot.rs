@@ -82,7 +82,7 @@ pub struct FileSnapshot {
     #[serde(default, skip_serializing_if = "FileKeeper::is_disk")]
     pub keeper: FileKeeper,
     pub before: FileState,
-    /// `None`: the call has not ended, or nobody could look when it had.
+    /// `None`: the call has not ended, or it was not possible to look when it had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileState>,
     /// Directories above it that the call has to make.

@@ -59,7 +59,7 @@ pub struct WorkState {
     background: BTreeMap<String, String>,
 }
 
-/// Whether the host kept what changes would find: without that nobody knows what a command wrote.
+/// Whether the host kept what changes would find: without that it is not known what a command wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SnapshotsKept {
     #[default]
@@ -119,7 +119,7 @@ impl WorkState {
         }
     }
 
-    /// What a call changed, or that nobody knows.
+    /// What a call changed, or that this is not known.
     fn take_snapshot(&mut self, data: &Value) {
         let Ok(CallSnapshot { title, files, uncovered }) = CallSnapshot::deserialize(data) else { return };
         if uncovered.is_some() {

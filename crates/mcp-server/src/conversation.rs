@@ -60,7 +60,7 @@ pub(crate) struct McpCall {
     /// `None`: the client wants no news.
     pub(crate) progress: Option<Value>,
     pub(crate) forms: FormSupport,
-    /// Fires when nobody waits for the result any more.
+    /// Fires when the result is not waited for any more.
     pub(crate) cancelled: CancellationToken,
 }
 

@@ -197,7 +197,7 @@ fn unreadable(refused: EnvelopeRefusal) -> Response {
     }
 }
 
-/// Of a message that is nobody's.
+/// Of a message without a conversation.
 fn rpc_error(error: &ErrorObject) -> Response {
     let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
     let mut response = with_type(Body::from(body.to_string()), "application/json");

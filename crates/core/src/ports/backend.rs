@@ -103,7 +103,7 @@ pub enum Decision {
     Said(Vec<Said>),
     /// The user would not answer its questions.
     Unsaid,
-    /// No client could put its questions: nobody was asked.
+    /// No client could put its questions: no user was asked.
     Unasked,
     /// No person is connected who could answer: the call is denied.
     Nobody,
@@ -225,7 +225,7 @@ pub struct TurnContext {
     pub conversation: Conversation,
     /// Extra text for this turn only (title, text); never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
-    /// What the client does itself; `None` when nobody who could is there.
+    /// What the client does itself; `None` when no client can.
     pub client: Option<Arc<dyn Delegate>>,
     pub cancel: CancellationToken,
     pub(crate) permissions: TurnPermissions,

@@ -32,7 +32,7 @@ pub(crate) struct OpenQuestion {
     pub(crate) ask: Arc<Ask>,
     /// With the participant that gave it.
     asked: JoinSet<(u64, Answer)>,
-    /// Somebody was asked who has no way to answer; it counts when nobody else is left.
+    /// Somebody was asked who has no way to answer; it counts when no other client is left.
     unable: Option<u64>,
     /// By participant: who leaves can't answer any more.
     asked_at: HashMap<u64, AbortHandle>,
@@ -43,7 +43,7 @@ impl OpenQuestion {
         Self { turn, handle, ask, asked: JoinSet::new(), unable: None, asked_at: HashMap::new() }
     }
 
-    /// The next answer; for ever when nobody has been asked.
+    /// The next answer; for ever when no client has been asked.
     pub(crate) async fn answered(&mut self) -> (u64, Answer) {
         loop {
             match self.asked.join_next().await {

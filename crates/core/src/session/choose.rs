@@ -19,7 +19,7 @@ use crate::ports::store::{Change, ModelRef, SessionPatch, SessionRow};
 /// Whether something is worth saying that was said before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingModelNotice {
-    /// Only what nobody was told yet.
+    /// Only what was not told yet.
     News,
     /// Somebody new is listening.
     Again,

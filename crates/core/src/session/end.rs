@@ -137,8 +137,8 @@ impl Session {
         }
         changes.push(Change::PatchSession(patch));
         changes.push(Change::EndRun);
-        // The log of the last run stays for readers in other processes; older ones go when nobody here needs
-        // them.
+        // The log of the last run stays for readers in other processes; older ones go when no reader here
+        // needs them.
         let before = live.first_index.min(self.journal.passed_by_all());
         changes.push(Change::TrimLog { before });
         if lease == LeaseAfter::GiveBack && self.queue.next_after(end).is_none() {

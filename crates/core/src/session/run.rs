@@ -54,7 +54,7 @@ pub(crate) struct Running {
     task: TurnTask,
 }
 
-/// The task of a turn. It must not go on writing when nobody waits for it any more.
+/// The task of a turn. It must not go on writing when its session is gone.
 #[derive(Debug)]
 struct TurnTask(JoinHandle<(Box<dyn BackendTurn>, TurnResult)>);
 

@@ -44,7 +44,7 @@ pub(crate) struct TaskTool {
     understood: ToolSpec,
 }
 
-/// What other agents call the title that the model gives a task. It is taken, but nobody is asked for it: the
+/// What other agents call the title that the model gives a task. It is taken, but not asked for: the
 /// prompt has a first line.
 const TITLE: &str = "description";
 
@@ -88,7 +88,7 @@ enum CallWaits {
 }
 
 impl TaskTool {
-    /// For a session of these agents; `None` where there is nobody to give work to.
+    /// For a session of these agents; `None` where there is no agent to give work to.
     pub(crate) fn of(hub: &Arc<Shared>, session: &SessionId, agents: &Agents) -> Option<Self> {
         let known: Vec<&Agent> = agents.subagents().collect();
         if known.is_empty() {

@@ -104,7 +104,7 @@ impl Rulebook {
     }
 
     /// Whether the user has allowed exactly this. A manifest is not the user, and a wildcard may match what
-    /// nobody thought of.
+    /// the user did not think of.
     pub(super) fn allows_by_name(&self, permission: &str, subject: &str) -> bool {
         self.decide(permission, subject).is_some_and(|entry| match (entry.rule.action, entry.scope) {
             (Action::Allow, Scope::Configuration | Scope::Session) => entry.pattern.is_literal(),

@@ -230,7 +230,7 @@ async fn a_hook_may_want_a_question_where_none_was_needed() {
     let (_process, session) = headless.session().await;
     assert_eq!(say(&session, "go").await, finished());
     assert!(headless.runs.all().is_empty(), "there is nobody to ask");
-    // The user's own hook stands in for somebody, where nobody said anything.
+    // The user's own hook answers in the place of a person, where nothing else was said.
     for (hook, runs) in [(hook("before-tool", ALLOW), 1), (hook("before-tool", "pass"), 0)] {
         let headless = World::new(TOUCH).with_hooks([hook]);
         let headless = headless.with_settings(|settings| settings.people = People::Absent);

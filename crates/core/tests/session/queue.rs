@@ -125,7 +125,7 @@ async fn after_an_error_only_messages_somebody_waits_for_fire() {
     world.check_rest(session.id());
 }
 
-/// Leaves a queue nobody waits for behind an error: its process dies, the next one's first turn fails.
+/// Leaves a queue without waiting callers behind an error: its process dies, the next one's first turn fails.
 async fn paused_queue(world: &World) -> (Process, attache_core::hub::SessionHandle) {
     let (process, session) = world.session().await;
     let _live = session.prompt(prompt("a"));

@@ -271,7 +271,7 @@ impl Story {
         tokio::time::sleep(Duration::from_secs(5)).await;
         for process in 0..self.processes.len() {
             for session in 0..self.sessions.len() {
-                // Settles what a process left that died while nobody looked.
+                // Settles what a process left that died unseen.
                 self.open(process, session);
             }
         }
