@@ -249,6 +249,10 @@ pub const CALL_TITLE_CHARACTERS: usize = 120;
 /// What the name of an "always" option shows of a long line: more of it is seen in few editors.
 pub const ALWAYS_NAME_CHARACTERS: usize = 100;
 
+/// Ways to read where the words of a command begin behind its options: more options than people write before
+/// what a program is to do.
+pub(crate) const COMMAND_READINGS: usize = 16;
+
 /// Rules one "always" answer may make: more of them can't be read in the name of an option.
 pub const ALWAYS_RULES: usize = 8;
 
