@@ -59,6 +59,16 @@ impl Children {
         self.wake_nobody();
     }
 
+    pub(super) fn in_background(&self) -> impl Iterator<Item = &SessionId> {
+        self.background.iter().map(|child| &child.task.session_id)
+    }
+
+    pub(super) fn cancel_one(&self, id: &SessionId) {
+        for child in self.background.iter().filter(|child| child.task.session_id == *id) {
+            child.cancel.cancel();
+        }
+    }
+
     fn wake_nobody(&mut self) {
         for result in &mut self.results {
             result.when_done = WhenDone::TellOnly;
