@@ -1,8 +1,8 @@
 //! Snapshots of files: what a call found and what it left, and where a rewind moves them. Pure; tools read and
 //! write files (`ports::snapshots`), contents are blobs.
 //!
-//! Stored before the call changes anything, as a part of its answer: `data-snapshot {title, files, uncovered?, child?}`
-//! under the id of the call.
+//! Stored before the call changes anything, as a part of its answer under the id of the call: `data-snapshot
+//! {title, files, uncovered?, child?}`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -21,8 +21,8 @@ const CHILD_WORKS: &str = "its subagent was still at work";
 const ALL: SeqSpan = SeqSpan { from: i64::MIN, before: i64::MAX };
 
 impl Session {
-    /// What the calls of some rows changed, in their order. Behind a call that started a subagent come the calls
-    /// of that, whose session says what they found and left.
+    /// What the calls of some rows changed, in their order. Behind a call that started a subagent come the
+    /// calls of that, whose session says what they found and left.
     pub(super) async fn calls_of(&self, rows: &[PartRow]) -> Result<Vec<CallSnapshot>, HubError> {
         let mut next = told_in(rows)?;
         next.reverse();
