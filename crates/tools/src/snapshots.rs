@@ -31,7 +31,7 @@ pub(crate) async fn tell_change(
     if files.is_empty() {
         return Ok(());
     }
-    sink.record(CallSnapshot { title: title.to_owned(), files, uncovered: None }).await
+    sink.record(CallSnapshot { title: title.to_owned(), files, ..CallSnapshot::default() }).await
 }
 
 async fn of_change(sink: &dyn SnapshotSink, original: &Original, deed: &Deed) -> FileSnapshot {

@@ -22,7 +22,7 @@ use crate::conversation::Conversation;
 use crate::events::RunState;
 use crate::hooks::Hooks;
 use crate::hub;
-use crate::ids::MessageId;
+use crate::ids::{CallId, MessageId};
 use crate::journal::{Author, Journal};
 use crate::part::ToolPart;
 use crate::snapshot::SnapshotShelf;
@@ -137,6 +137,8 @@ pub struct TurnLeftovers {
     pub(crate) left_out: Option<LeftOut>,
     /// What was told of the environment may be no longer sent: the next prompt says it from the beginning.
     pub(crate) summarised: bool,
+    /// A call that people were still asked about when the turn ended.
+    pub(crate) pending_approval: Option<CallId>,
 }
 
 impl TurnLeftovers {

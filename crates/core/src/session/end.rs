@@ -43,9 +43,10 @@ impl Session {
         &mut self,
         live: LiveRun,
         end: TurnEnd,
-        leftovers: TurnLeftovers,
+        mut leftovers: TurnLeftovers,
         lease: LeaseAfter,
     ) {
+        let pending_approval = leftovers.pending_approval.take();
         let excerpt = self.title_excerpt(&end, &leftovers);
         // For a backend that left something open; the loop closes what it opened.
         let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
@@ -69,11 +70,7 @@ impl Session {
             TurnEnd::Failed { .. } => FinishedBy::Error,
         };
         let message_id = live.user_message_id;
-        self.publish(EventKind::TurnFinished {
-            message_id: message_id.clone(),
-            reason,
-            pending_approval: None,
-        });
+        self.publish(EventKind::TurnFinished { message_id: message_id.clone(), reason, pending_approval });
         self.set_state(match &end {
             TurnEnd::Failed { message, .. } => RunState::Error { message: message.clone() },
             TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => RunState::Idle,

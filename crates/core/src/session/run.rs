@@ -329,11 +329,11 @@ impl Session {
             }
             Ok((turn, TurnResult::Ended(end))) => {
                 self.end_run(running.handle.live, end, turn.leftovers(), LeaseAfter::GiveBack).await;
-                self.drain().await;
+                self.go_on().await;
             }
             Err(_) => {
                 self.end_crashed(running.handle.live, LeaseAfter::GiveBack).await;
-                self.drain().await;
+                self.go_on().await;
             }
         }
     }

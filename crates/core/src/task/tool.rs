@@ -21,6 +21,7 @@ use crate::ports::tool::{
     Effect, OutcomeMetadata, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
 };
 use crate::session::title::short_title;
+use crate::snapshot::CallSnapshot;
 use crate::watchdog::Commands;
 use crate::work_state::ChangesMark;
 
@@ -149,6 +150,11 @@ impl TaskTool {
         let parent = hub.opened(&self.session).ok_or_else(gone)?;
         let terms = parent.task_terms().await?;
         let child = open_child(&hub, &terms, &task.agent, &task.title, runtime.call_id.clone()).await?;
+        if let Some(sink) = &runtime.snapshots {
+            let (title, child) = (task.title.clone(), Some(child.id().clone()));
+            let told = sink.record(CallSnapshot { title, child, ..CallSnapshot::default() }).await;
+            told.map_err(HubError::Internal)?;
+        }
         let waits = task.waiting == CallWaits::UntilItEnds;
         let client = ParentClient::new(&parent, child.id(), &task.agent, &task.title, terms.client.clone());
         let client = Arc::new(if waits { client.waited_for() } else { client });
@@ -233,6 +239,11 @@ impl Tool for TaskTool {
         let planned = |task| ToolPlan { note, ..ToolPlan::new(Vec::new(), self.presentation(&task)) };
         let plan = self.read(input).map(planned);
         Box::pin(std::future::ready(plan))
+    }
+
+    /// Where its subagent tells them.
+    fn tells_changes(&self) -> bool {
+        true
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {

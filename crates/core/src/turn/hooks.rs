@@ -220,7 +220,11 @@ impl Turn {
 
     /// The model has no more calls. A hook that is against the end gives it one more step.
     pub(super) async fn at_turn_end(&mut self) -> Result<AtTheEnd, StepStop> {
-        if !self.hooks.are_for(HookEvent::TurnEnd) || self.steering.is_wanted() {
+        let event = match self.permissions.has_sessions_above() {
+            true => HookEvent::SubagentEnd,
+            false => HookEvent::TurnEnd,
+        };
+        if !self.hooks.are_for(event) || self.steering.is_wanted() {
             return Ok(AtTheEnd::Ends);
         }
         let said = self.journal.with_fold(|fold| {
@@ -229,7 +233,7 @@ impl Turn {
         });
         let said = said.unwrap_or_default();
         let matter = HookMatter::TurnEnd { continued: self.hooks.continued, said: &said };
-        let said = self.asked(HookEvent::TurnEnd, matter).await?;
+        let said = self.asked(event, matter).await?;
         let Some(word) = said.block.filter(|_| said.stop.is_none()) else { return Ok(AtTheEnd::Ends) };
         if self.hooks.continued == HOOK_CONTINUATIONS {
             let title = format!("The turn ends, although a hook was against it {HOOK_CONTINUATIONS} times");
@@ -237,7 +241,7 @@ impl Turn {
             return Ok(AtTheEnd::Ends);
         }
         self.hooks.continued += 1;
-        self.record(hooks::word_chunk(HookEvent::TurnEnd, &word.hook, &word.text)).await?;
+        self.record(hooks::word_chunk(event, &word.hook, &word.text)).await?;
         Ok(AtTheEnd::GoesOn)
     }
 

@@ -52,8 +52,8 @@ impl CallSnapshots {
         }
         self.put(&CallSnapshot {
             title: self.title.clone(),
-            files: Vec::new(),
             uncovered: Some("nobody knows what this tool changes".to_owned()),
+            ..CallSnapshot::default()
         })
         .map(drop)
     }
