@@ -14,6 +14,8 @@ use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::limits::TAKEN_IN_BYTES;
+use crate::listing::{ListedTool, shortened};
 use crate::names::TakenNames;
 use crate::prompts::ListedPrompt;
 use crate::sampling::SamplingBudget;
@@ -42,6 +44,7 @@ struct Members {
     budget: Arc<SamplingBudget>,
     /// All tools, while no server has others.
     tools: Option<Arc<[Arc<dyn Tool>]>>,
+    notices: ServerNotices,
 }
 
 #[derive(Debug)]
@@ -66,6 +69,8 @@ struct RunningServer {
     view: watch::Receiver<ServerView>,
     generation: u64,
     tools: Vec<Arc<McpTool>>,
+    /// What all tools that it ever had cost: a session keeps those that are gone, so that they can say so.
+    taken_in: usize,
     /// Names stay what they were when a tool comes back.
     given: HashMap<String, String>,
     /// The same for commands of prompts.
@@ -83,6 +88,7 @@ impl OpenedServers {
             commands: TakenNames::of_commands(),
             budget: Arc::default(),
             tools: None,
+            notices: notices.clone(),
         };
         Self { members: Mutex::new(members), notices, _guard: over.clone().drop_guard(), over }
     }
@@ -111,6 +117,7 @@ impl OpenedServers {
             view,
             generation: 0,
             tools: Vec::new(),
+            taken_in: 0,
             given: HashMap::new(),
             given_commands: HashMap::new(),
             share: Arc::new(share),
@@ -167,10 +174,22 @@ impl OpenedServers {
     }
 }
 
+impl RunningServer {
+    /// Whether there is room for a tool that is new, or other than it was.
+    fn takes_in(&mut self, tool: &ListedTool) -> bool {
+        let taken_in = self.taken_in + tool.bytes();
+        let fits = taken_in <= TAKEN_IN_BYTES;
+        if fits {
+            self.taken_in = taken_in;
+        }
+        fits
+    }
+}
+
 impl Members {
     /// Makes tools of what the servers list now. Those that have not changed stay the same objects.
     fn look(&mut self) {
-        let Self { list, names, tools, .. } = self;
+        let Self { list, names, tools, notices, .. } = self;
         for member in list {
             let MemberKind::Has(running) = &mut member.kind else { continue };
             let view = running.view.borrow().clone();
@@ -179,8 +198,13 @@ impl Members {
             }
             let mut before: HashMap<String, Arc<McpTool>> =
                 running.tools.drain(..).map(|tool| (tool.listed().name.clone(), tool)).collect();
+            let mut left_out = 0;
             for listed in view.tools.iter() {
                 let same = before.remove(&listed.name).filter(|tool| tool.listed() == listed);
+                if same.is_none() && !running.takes_in(listed) {
+                    left_out += 1;
+                    continue;
+                }
                 let given = running.given.entry(listed.name.clone());
                 let name = given.or_insert_with(|| names.take(&member.name, &listed.name)).clone();
                 let make = || {
@@ -188,6 +212,11 @@ impl Members {
                     Arc::new(McpTool::new(name, &member.name, &member.reached, listed.clone(), view, share))
                 };
                 running.tools.push(same.unwrap_or_else(make));
+            }
+            if left_out > 0 {
+                let title =
+                    format!("The MCP server {} changes its tools all the time", shortened(&member.name, 40));
+                notices.tell(title, format!("{left_out} of them are left out"));
             }
             running.generation = view.generation;
             *tools = None;

@@ -120,12 +120,13 @@ impl McpTool {
             client: runtime.site.client.clone(),
             side_model: runtime.side_model.clone(),
             budget: self.session.budget.clone(),
+            questions: Arc::default(),
         };
         let calling = async {
             match self.listed.action {
-                ListedAction::Call => client.call(&self.listed, &input, caller, show).await,
+                ListedAction::Call => client.call(&self.listed, &input, &caller, show).await,
                 ListedAction::Resources => match ResourceWish::of(&input) {
-                    Ok(wish) => client.resources(wish, &self.session.read).await,
+                    Ok(wish) => client.resources(wish, &self.session.read, &caller).await,
                     Err(problem) => Err(CallFailure::Refused(problem.to_owned())),
                 },
             }

@@ -11,3 +11,4 @@ mod processes;
 mod projects;
 mod results;
 mod stage;
+mod stateless;

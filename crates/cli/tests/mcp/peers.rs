@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 
 use crate::stage::{call, calls, home, open, session, shown};
 
-fn peer(name: &str) -> PathBuf {
+pub(crate) fn peer(name: &str) -> PathBuf {
     let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
     PathBuf::from(peers).join(name)
 }
@@ -147,9 +147,14 @@ async fn listening(mode: &str) -> (Child, u16) {
     let mut command = Command::new("node");
     command.arg(program("server-everything")).arg(mode).env("PORT", port.to_string()).kill_on_drop(true);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    for _ in 0..200 {
+    until_it_listens(port).await;
+    (child, port)
+}
+
+pub(crate) async fn until_it_listens(port: u16) {
+    for _ in 0..400 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return (child, port);
+            return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

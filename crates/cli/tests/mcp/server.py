@@ -17,6 +17,8 @@ twice           answers every call twice, and for ids that nobody asked for
 dies            ends in the middle of a call
 hang-call       never answers a call
 nags            asks its user for something 200 times in a call, and again without one
+stateless       knows no hello, only requests that say who asks (revision 2026-07-28), and wants things first
+later           the same in a revision that nobody knows
 rich            prompts, resources that change, addresses to visit, questions to a model
 """
 
@@ -239,6 +241,80 @@ def call(ident, params):
     raise KeyError(name)
 
 
+META = "io.modelcontextprotocol/"
+FORM = {"method": "elicitation/create", "params": {"message": "Which colour?", "requestedSchema": {
+    "type": "object", "properties": {"colour": {"type": "string"}}}}}
+TASKS = {}
+
+
+def wants(requests, **more):
+    return {"resultType": "input_required", "inputRequests": requests, **more}
+
+
+def stateless_call(params):
+    """Tools of the servers without a hello."""
+    name, answers, state = params["name"], params.get("inputResponses"), params.get("requestState")
+    if name == "endless":
+        return wants({"a": FORM}, requestState="s")
+    if name == "much":
+        return wants({"r%d" % number: {"method": "roots/list"} for number in range(100)})
+    if name == "nothing":
+        return {"resultType": "input_required"}
+    if name == "shell":
+        return wants({"a": {"method": "terminal/create", "params": {"command": "id"}}})
+    if name == "hologram":
+        return {"resultType": "hologram", "shape": "cube"}
+    if name == "sampling":
+        said = {"role": "user", "content": {"type": "text", "text": "x"}}
+        return wants({"a": {"method": "sampling/createMessage", "params": {"messages": [said], "maxTokens": 5}}})
+    if name == "state":
+        if state is None:
+            return {"resultType": "input_required", "requestState": "opaque \u202e"}
+        return text("the state came back" if state == "opaque \u202e" else "another state: %r" % state)
+    TASKS[name] = {"taskId": name, "status": "working", "pollIntervalMs": 1, "ttlMs": None}
+    return {"resultType": "task", **TASKS[name]}
+
+
+def task(method, params):
+    known = TASKS[params["taskId"]]
+    if method == "tasks/update":
+        colour = params["inputResponses"]["a"]["content"]["colour"]
+        known.update(status="completed", result=text("all done by " + colour))
+        known.pop("inputRequests")
+        return {"resultType": "complete"}
+    if known["taskId"] == "lost":
+        known.update(status="failed", statusMessage="it went wrong")
+    elif known["status"] == "working":
+        known.update(status="input_required", inputRequests={"a": FORM})
+    return {"resultType": "complete", **known}
+
+
+def stateless(ident, method, params):
+    meta = params.get("_meta") or {}
+    revision = "2099-01-01" if MODE == "later" else "2026-07-28"
+    if method == "initialize" or meta.get(META + "protocolVersion") != revision:
+        data = {"supported": [revision], "requested": str(params.get("protocolVersion"))}
+        send({"id": ident, "error": {"code": -32022, "message": "Unsupported protocol version", "data": data}})
+        return
+    if META + "clientCapabilities" not in meta:
+        send({"id": ident, "error": {"code": -32602, "message": "no capabilities"}})
+        return
+    result = {"resultType": "complete"}
+    if method == "server/discover":
+        result.update(supportedVersions=[revision], capabilities={"tools": {}}, ttlMs=0, cacheScope="private")
+    elif method == "tools/list":
+        names = ["endless", "much", "nothing", "shell", "hologram", "sampling", "slow", "lost", "state"]
+        result.update(tools=[tool(name) for name in names], ttlMs=0, cacheScope="private")
+    elif method == "tools/call":
+        result = stateless_call(params)
+    elif method.startswith("tasks/"):
+        result = task(method, params)
+    else:
+        send({"id": ident, "error": {"code": -32601, "message": "no such method"}})
+        return
+    send({"id": ident, "result": result})
+
+
 def handle(message):
     ident, method, params = message.get("id"), message.get("method"), message.get("params") or {}
     if method is None:
@@ -252,6 +328,9 @@ def handle(message):
         return
     if ident is None:
         TOLD.append(method)
+        return
+    if MODE in ("stateless", "later"):
+        stateless(ident, method, params)
         return
     if method == "initialize":
         if MODE == "hang-initialize":
