@@ -1,5 +1,5 @@
-//! What servers of MCP cost: a call's way there and back beside clients that write a line and read a line, the
-//! search among many tools, a session with ten servers, and what a server takes that nobody uses.
+//! What servers of MCP cost: a call's way there and back beside `rmcp` and clients that write a line and read a
+//! line, the search among many tools, a session with ten servers, and what a server takes that nobody uses.
 
 use std::hint::black_box;
 use std::process::Stdio;
@@ -30,7 +30,7 @@ use super::aims::{
     MCP_CALLS, MCP_RATIO, MCP_SERVERS, MCP_STARTS, SEARCHED_TOOLS, SESSION_NEW_MS, TOOL_SEARCH_MS,
     TOOL_SEARCHES,
 };
-use super::driven::Until;
+use super::driven::{Driven, Until};
 use super::figures::{median, median_ms, microseconds, milliseconds};
 use super::raw::Raw;
 use super::table::{Limit, Row, Table};
@@ -48,8 +48,9 @@ fn round_trips(place: &Place, table: &mut Table) -> Result<()> {
     let home = place.home()?;
     // As many threads as the product has.
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let (mut ours, mut bare, mut blocking) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut bare, mut blocking, mut theirs) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut limit = Raw::Mcp.start()?;
+    let mut rmcp = rmcp_client(place)?;
     let call = json!({
         "jsonrpc": "2.0",
         "id": 1,
@@ -64,12 +65,16 @@ fn round_trips(place: &Place, table: &mut Table) -> Result<()> {
             ours.push(server.call().await?);
             bare.push(client.call(&line).await?);
             blocking.push(limit.exchange(&line, Until::Count(1))?.time);
+            let told = rmcp.exchange(b"\n", Until::Count(1))?.last_line;
+            theirs.push(Duration::from_nanos(std::str::from_utf8(&told)?.trim().parse()?));
         }
         server.close().await;
         Ok::<_, anyhow::Error>(())
     })?;
     limit.finish()?;
+    rmcp.finish()?;
     let (ours, bare) = (microseconds(median(&ours)?), microseconds(median(&bare)?));
+    let theirs = microseconds(median(&theirs)?);
     let what = "a thread that writes the line and reads the line, same server";
     table.push(Row {
         figure: "call of an MCP tool over stdio".to_owned(),
@@ -79,6 +84,13 @@ fn round_trips(place: &Place, table: &mut Table) -> Result<()> {
         aim: None,
     });
     table.push(Row {
+        figure: "the same, beside a bare rmcp client".to_owned(),
+        unit: "times",
+        value: ours / theirs,
+        limit: Limit::new(1.0, "rmcp 3.8 in a process of its own, same server, nothing held or shown"),
+        aim: Some(MCP_RATIO),
+    });
+    table.push(Row {
         figure: "the same, beside a bare client".to_owned(),
         unit: "times",
         value: ours / bare,
@@ -86,6 +98,14 @@ fn round_trips(place: &Place, table: &mut Table) -> Result<()> {
         aim: Some(MCP_RATIO),
     });
     Ok(())
+}
+
+/// The client of `bench/rmcp`: makes a call for each line, and says how long that took.
+fn rmcp_client(place: &Place) -> Result<Driven> {
+    let program = place.target().join("rmcp/release/attache-bench-rmcp");
+    ensure!(program.exists(), "there is no {}: `cargo xtask bench` builds it", program.display());
+    let (server, arguments) = Raw::Mcp.command_line()?;
+    Driven::start(std::process::Command::new(program).arg(server).args(arguments))
 }
 
 /// What any client does that shares its threads with sessions, and nothing else.

@@ -91,7 +91,7 @@ async fn check_everything(home: &Home, entry: &str) {
     let prompt = agent.prompt(&id, "wait");
     let cancelling = async {
         tokio::time::sleep(Duration::from_millis(700)).await;
-        agent.client.notify("session/cancel", json!({ "sessionId": id })).await;
+        agent.client.notify("session/cancel", json!({ "sessionId": id }));
     };
     let (answer, ()) = tokio::join!(prompt, cancelling);
     assert_eq!(answer.unwrap()["stopReason"], "cancelled");
