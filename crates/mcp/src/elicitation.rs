@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use attache_core::ids::CallId;
-use attache_core::legible::{legible_line, visible_block};
+use attache_core::legible::{legible_line, visible, visible_block};
 use attache_core::ports::Delegate;
 use attache_core::ports::delegate::{AddressOffer, Form, FormAnswer};
 use attache_rpc::{ErrorObject, Responder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
@@ -48,8 +48,11 @@ impl ReadElicitation {
         let Some(mut question) = question else { return Ok(Self::Unusable) };
         match question.mode.as_deref() {
             None | Some("form") => Ok(match legible_form(&mut question.requested_schema) {
-                LegibleForm::Usable => Self::Form(question),
-                LegibleForm::TooLarge => Self::Unusable,
+                Ok(()) => Self::Form(question),
+                Err(why) => {
+                    tracing::debug!(why, "a form of an MCP server can't be shown");
+                    Self::Unusable
+                }
             }),
             Some("url") => web_address(&question.url).map(|address| Self::Address(question, address)),
             Some(_) => Err("mode must be form or url".to_owned()),
@@ -115,8 +118,9 @@ impl ServerEvents {
         let Caller { call_id, client: Some(client), questions, .. } = caller else { return declined() };
         let _asking = self.asking();
         let turn = tokio::select! {
-            turn = questions.turn() => turn,
+            biased;
             () = over.cancelled() => return json!({ "action": action(&FormAnswer::Dismissed) }),
+            turn = questions.turn() => turn,
         };
         let Some(_turn) = turn else {
             tracing::debug!(server = self.shown_name(), "an MCP server asks too much");
@@ -141,11 +145,12 @@ impl ServerEvents {
         let AskedUser { client, call_id, over } = asked;
         let form = Form { call_id, message, schema: question.requested_schema.clone() };
         let answer = tokio::select! {
+            biased;
+            () = over.cancelled() => FormAnswer::Dismissed,
             answer = client.fill(form) => answer.unwrap_or_else(|error| {
                 tracing::debug!(%error, "a question of an MCP server was not answered");
                 FormAnswer::Declined
             }),
-            () = over.cancelled() => FormAnswer::Dismissed,
         };
         match answer {
             FormAnswer::Filled(content) => json!({ "action": "accept", "content": content }),
@@ -167,11 +172,12 @@ impl ServerEvents {
         let url = address.as_str().to_owned();
         let offer = AddressOffer { call_id, id: id.clone(), message, url };
         let answer = tokio::select! {
+            biased;
+            () = over.cancelled() => FormAnswer::Dismissed,
             answer = client.offer_address(offer) => answer.unwrap_or_else(|error| {
                 tracing::debug!(%error, "an address of an MCP server was not offered");
                 FormAnswer::Declined
             }),
-            () = over.cancelled() => FormAnswer::Dismissed,
         };
         if let FormAnswer::Filled(_) = answer {
             let mut open = self.addresses();
@@ -244,22 +250,42 @@ fn action(answer: &FormAnswer) -> &'static str {
     }
 }
 
-/// Whether a form can be shown.
-#[derive(Debug, PartialEq, Eq)]
-enum LegibleForm {
-    Usable,
-    TooLarge,
-}
+/// What a field of a form can be.
+const FIELD_TYPES: [&str; 5] = ["string", "number", "integer", "boolean", "array"];
 
-/// Writes out what can't be seen in the words of a form. Names of fields and values stay: they are what is
-/// answered, and clients are told not to show them where there is a title.
-fn legible_form(schema: &mut Value) -> LegibleForm {
-    let fields = schema.get("properties").and_then(Value::as_object).map_or(0, Map::len);
-    if fields > FORM_FIELDS || schema.to_string().len() > SCHEMA_BYTES {
-        return LegibleForm::TooLarge;
+/// Writes out what can't be seen in the words of a form; why it can't be shown otherwise. Names of fields and values
+/// are what is answered, so they can't be written otherwise: there must be nothing in them that can't be seen.
+fn legible_form(schema: &mut Value) -> Result<(), &'static str> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let mut fields = fields.into_iter().flatten();
+    if fields.clone().count() > FORM_FIELDS || schema.to_string().len() > SCHEMA_BYTES {
+        return Err("it is too large");
+    }
+    let is_flat = |field: &Value| {
+        let kind = field.get("type").and_then(Value::as_str);
+        kind.is_some_and(|kind| FIELD_TYPES.contains(&kind))
+    };
+    if !fields.clone().all(|(_, field)| is_flat(field)) {
+        return Err("a field of it is no text, number, choice, or yes or no");
+    }
+    if !fields.all(|(name, field)| visible(name) == *name && has_legible_values(field)) {
+        return Err("there is something in its names or choices that can't be seen");
     }
     legible_words(schema);
-    LegibleForm::Usable
+    Ok(())
+}
+
+fn has_legible_values(value: &Value) -> bool {
+    let is_legible = |value: &Value| value.as_str().is_none_or(|text| visible(text) == text);
+    match value {
+        Value::Object(fields) => fields.iter().all(|(name, field)| match (name.as_str(), field) {
+            ("enum" | "default", Value::Array(values)) => values.iter().all(is_legible),
+            ("const" | "default", value) => is_legible(value),
+            (_, field) => has_legible_values(field),
+        }),
+        Value::Array(items) => items.iter().all(has_legible_values),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
 }
 
 fn legible_words(value: &mut Value) {
@@ -302,27 +328,49 @@ fn web_address(url: &str) -> Result<Url, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::*;
 
     #[test]
     fn words_of_a_form_are_legible_and_its_names_stay() {
         let mut schema = json!({ "type": "object", "title": "a\u{202e}b", "properties": {
-            "na\u{1b}me": { "type": "string", "title": "t\u{1b}[2J", "description": "d\nd" },
-            "title": { "type": "string", "enum": ["a\u{200b}"], "enumNames": ["n\u{200b}"] },
+            "name": { "type": "string", "title": "t\u{1b}[2J", "description": "d\nd" },
+            "title": { "type": "string", "enum": ["a"], "enumNames": ["n\u{200b}"] },
         } });
-        assert_eq!(legible_form(&mut schema), LegibleForm::Usable);
+        assert_eq!(legible_form(&mut schema), Ok(()));
         assert_eq!(
             schema,
             json!({ "type": "object", "title": r"a\u{202e}b", "properties": {
-            "na\u{1b}me": { "type": "string", "title": "t␛[2J", "description": "d d" },
-            "title": { "type": "string", "enum": ["a\u{200b}"], "enumNames": [r"n\u{200b}"] },
+            "name": { "type": "string", "title": "t␛[2J", "description": "d d" },
+            "title": { "type": "string", "enum": ["a"], "enumNames": [r"n\u{200b}"] },
         } })
         );
+    }
+
+    #[test]
+    fn a_form_that_nobody_could_read_is_not_shown() {
+        let form = |field: Value| legible_form(&mut json!({ "properties": { "a": field } }));
+        assert_eq!(
+            form(json!({ "type": "array", "items": { "anyOf": [{ "const": "x", "title": "X" }] } })),
+            Ok(())
+        );
+        for (bad, why) in [
+            (json!({ "type": "string", "enum": ["x", "y\u{1b}[2J"] }), "can't be seen"),
+            (json!({ "type": "string", "default": "\u{202e}" }), "can't be seen"),
+            (json!({ "type": "string", "oneOf": [{ "const": "\u{200b}", "title": "X" }] }), "can't be seen"),
+            (json!({ "type": "object", "properties": {} }), "no text, number"),
+            (json!({}), "no text, number"),
+            (json!({ "type": "string", "description": "x".repeat(SCHEMA_BYTES) }), "too large"),
+        ] {
+            let problem = form(bad.clone()).unwrap_err();
+            assert!(problem.contains(why), "{bad}: {problem}");
+        }
+        let named = legible_form(&mut json!({ "properties": { "a\u{1b}": { "type": "string" } } }));
+        assert!(named.unwrap_err().contains("names"));
         let field = |number: usize| (format!("f{number}"), json!({ "type": "string" }));
         let fields: Map<String, Value> = (0..=FORM_FIELDS).map(field).collect();
-        assert_eq!(legible_form(&mut json!({ "properties": fields })), LegibleForm::TooLarge);
-        let long = json!({ "properties": { "a": { "description": "x".repeat(SCHEMA_BYTES) } } });
-        assert_eq!(legible_form(&mut long.clone()), LegibleForm::TooLarge);
+        assert_eq!(legible_form(&mut json!({ "properties": fields })), Err("it is too large"));
     }
 
     #[test]

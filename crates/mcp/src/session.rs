@@ -71,6 +71,8 @@ struct RunningServer {
     tools: Vec<Arc<McpTool>>,
     /// What all tools that it ever had cost: a session keeps those that are gone, so that they can say so.
     taken_in: usize,
+    /// People were told that there is no more room.
+    is_told: bool,
     /// Names stay what they were when a tool comes back.
     given: HashMap<String, String>,
     /// The same for commands of prompts.
@@ -118,6 +120,7 @@ impl OpenedServers {
             generation: 0,
             tools: Vec::new(),
             taken_in: 0,
+            is_told: false,
             given: HashMap::new(),
             given_commands: HashMap::new(),
             share: Arc::new(share),
@@ -141,7 +144,7 @@ impl OpenedServers {
 
     /// Tells people when a server fails, and not again while it only goes on failing.
     fn watch(&self, name: String, mut view: watch::Receiver<ServerView>) {
-        let notices = self.notices.clone();
+        let (notices, name) = (self.notices.clone(), shortened(&name, 40));
         tokio::spawn(self.over.clone().run_until_cancelled_owned(async move {
             let (mut is_told, mut prompts) = (false, 0);
             loop {
@@ -213,10 +216,10 @@ impl Members {
                 };
                 running.tools.push(same.unwrap_or_else(make));
             }
-            if left_out > 0 {
+            if left_out > 0 && !std::mem::replace(&mut running.is_told, true) {
                 let title =
                     format!("The MCP server {} changes its tools all the time", shortened(&member.name, 40));
-                notices.tell(title, format!("{left_out} of them are left out"));
+                notices.tell(title, format!("{left_out} of them are left out, and what is new from now on"));
             }
             running.generation = view.generation;
             *tools = None;

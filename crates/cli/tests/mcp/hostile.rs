@@ -227,6 +227,96 @@ async fn a_server_that_nags_bothers_nobody_who_shows_no_forms_and_asks_few_at_on
     assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
     let asked = agent.client.received();
     let count = asked.iter().filter(|message| message["method"] == "elicitation/create").count();
-    assert!((1..=32).contains(&count), "{count} questions at once");
+    assert_eq!(count, 1, "one question at a time");
     agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_server_that_names_its_tools_anew_all_the_time_takes_bounded_memory() {
+    let home = home("on *\n  text \"ok\"\n");
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "renames-all")]).await;
+    agent.prompt(&id, "hello").await.unwrap();
+    let before = agent.resident_bytes();
+    // Each time 4 MiB of schemas that were not there before.
+    for _ in 0..24 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        agent.prompt(&id, "hello").await.unwrap();
+    }
+    let grown = agent.peak_resident_bytes().saturating_sub(before);
+    assert!(grown < 48 * 1024 * 1024, "grown by {} KiB", grown / 1024);
+    let told = thoughts(&agent, &id);
+    assert_eq!(told.matches("The MCP server bad changes its tools all the time").count(), 1, "{told}");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_call_asks_its_user_one_thing_at_a_time_and_not_for_ever() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
+    agent.client.expect("initialize", params).await;
+    agent.client.set_policy(|method, params| match method {
+        "elicitation/create" => attache_testkit::client::Reply::Result(json!({ "action": "decline" })),
+        _ => attache_testkit::client::Reply::choose("allow_once", params),
+    });
+    let id = open(&agent, &home, &[named("bad", "nags")]).await;
+    for asked in [20, 40] {
+        assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
+        let received = agent.client.received();
+        let count = received.iter().filter(|message| message["method"] == "elicitation/create").count();
+        assert_eq!(count, asked, "another call may ask again");
+    }
+    agent.finish(&home).await;
+}
+
+/// What a server says is shown, and nothing in it is obeyed by a terminal or hidden from its reader.
+#[tokio::test]
+async fn nothing_that_a_server_says_reaches_a_client_unseen() {
+    let home = home("on *\n  call b_ad_say {}\n  ---\n  text \"done\"\n");
+    std::fs::write(
+        home.workspace().join(".mcp.json"),
+        json!({ "mcpServers": { "wait\u{1b}[2J`ing": { "command": "true" } } }).to_string(),
+    )
+    .unwrap();
+    let agent = home.start();
+    let id =
+        session(&agent, &home, &[named("b\u{1b}ad\u{202e}", "unseen"), named("gone\u{7}", "exit")]).await;
+    agent.prompt(&id, "hello").await.unwrap();
+    agent
+        .client
+        .wait_for("a notice", |message| {
+            let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+            text.contains("is not available")
+        })
+        .await;
+    agent.prompt(&id, "/mcp").await.unwrap();
+    let mut shown = Value::from(agent.client.received());
+    for message in shown.as_array_mut().unwrap() {
+        // What the model is given stays as it is: the raw output is for programs.
+        message["params"]["update"]["rawOutput"].take();
+    }
+    let text = shown.to_string();
+    for part in ["a title", "what it says", "passwd: file:///etc/passwd", "waiting for consent"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let mut hidden = Vec::new();
+    unseen(&shown, &mut hidden);
+    assert!(hidden.is_empty(), "{hidden:?}");
+    agent.finish(&home).await;
+}
+
+/// The texts with something in them that can't be seen.
+fn unseen(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let plain = text.replace(['\n', '\t'], "");
+            if attache_core::legible::visible_block(&plain) != plain {
+                found.push(text.clone());
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| unseen(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| unseen(field, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

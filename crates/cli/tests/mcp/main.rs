@@ -6,6 +6,7 @@ mod commands;
 mod hostile;
 mod oauth;
 mod offers;
+mod over_http;
 mod peers;
 mod processes;
 mod projects;

@@ -8,6 +8,7 @@ use super::lineage::Lineage;
 use super::{Session, SessionCommand};
 use crate::hub::HubError;
 use crate::ids::MessageId;
+use crate::legible::visible;
 use crate::limits::{SERVERS_CLOSE, SERVERS_WAIT};
 use crate::metadata::SessionMeta;
 use crate::ports::SessionServers;
@@ -264,7 +265,9 @@ pub(crate) async fn mcp(session: &mut Session, _arguments: &str) -> Result<Strin
     session.connect_servers();
     let line = |status: &ServerStatus| {
         let ServerStatus { name, about, state, tools, prompts } = status;
-        let reason = state.reason().map(|why| format!(": {why}")).unwrap_or_default();
+        // A name of a project's file is anybody's, and a reason is the server's own words.
+        let name = visible(name).replace('`', "'");
+        let reason = state.reason().map(|why| format!(": {}", visible(why))).unwrap_or_default();
         let names: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
         let tools = if names.is_empty() { String::new() } else { format!("; tools: {}", names.join(", ")) };
         let names: Vec<String> = prompts.iter().map(|prompt| format!("`/{prompt}`")).collect();
