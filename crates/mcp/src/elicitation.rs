@@ -160,9 +160,8 @@ impl ServerEvents {
 
     /// Shows the user where they are wanted. What they do there is between them and that place.
     async fn offer(&self, question: &Elicitation, address: &Url, asked: AskedUser) -> FormAnswer {
-        static LAST: AtomicU64 = AtomicU64::new(0);
         let AskedUser { client, call_id, over } = asked;
-        let id = format!("mcp-{}", LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = offer_id();
         let message = format!(
             "The MCP server {} asks you to visit {}: {}",
             self.shown_name(),
@@ -170,7 +169,7 @@ impl ServerEvents {
             shortened(&question.message, QUESTION_CHARACTERS)
         );
         let url = address.as_str().to_owned();
-        let offer = AddressOffer { call_id, id: id.clone(), message, url };
+        let offer = AddressOffer { call_id: Some(call_id), id: id.clone(), message, url };
         let answer = tokio::select! {
             biased;
             () = over.cancelled() => FormAnswer::Dismissed,
@@ -236,6 +235,12 @@ impl ServerEvents {
             }
         }
     }
+}
+
+/// Of an address, as clients know it.
+pub(crate) fn offer_id() -> String {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    format!("mcp-{}", LAST.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
 fn declined() -> Value {

@@ -287,7 +287,10 @@ impl HttpServer {
         }
         if !status.is_success() {
             return match (refused(response).await, id) {
-                (Refusal::Error(error), Some(id)) => Ok(self.give(error_answer(id, &error)).await),
+                (Refusal::Error(error), Some(id)) => {
+                    self.give(error_answer(id, &error)).await;
+                    Ok(())
+                }
                 (Refusal::Error(error), None) => Err(error.to_string()),
                 (Refusal::Said(text), _) => Err(text),
             };

@@ -4,12 +4,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache_core::ports::BoxFuture;
 use attache_core::ports::mcp::{
-    ServerEntry, ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers,
-    WaitingServer, WrittenPrompt,
+    ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers, WaitingServer,
+    WrittenPrompt,
 };
 use attache_core::ports::tool::{Tool, ToolSource};
+use attache_core::ports::{BoxFuture, Delegate};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -17,12 +17,14 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::limits::TAKEN_IN_BYTES;
 use crate::listing::{ListedTool, shortened};
 use crate::names::TakenNames;
+use crate::oauth::LoginPlan;
 use crate::prompts::ListedPrompt;
 use crate::sampling::SamplingBudget;
 use crate::server::{Server, ServerView};
 use crate::subscriptions::Subscriptions;
 use crate::tool::{McpTool, SessionShare};
 
+mod logins;
 mod prompts;
 
 #[derive(Debug)]
@@ -53,6 +55,8 @@ struct Member {
     about: String,
     /// Its program, arguments, names of variables or address; no value of a variable or header.
     reached: String,
+    /// What is needed to log in to it; `None` while nobody has consented to it.
+    login: Option<LoginPlan>,
     kind: MemberKind,
 }
 
@@ -103,7 +107,8 @@ impl OpenedServers {
         self.lock().list.iter().any(|member| member.name == name)
     }
 
-    pub(crate) fn add(&mut self, entry: &ServerEntry, server: Arc<Server>) {
+    pub(crate) fn add(&mut self, login: LoginPlan, server: Arc<Server>) {
+        let entry = &login.entry;
         let from = match &entry.origin {
             ServerOrigin::Client => "of the editor".to_owned(),
             ServerOrigin::User => "of your configuration".to_owned(),
@@ -130,6 +135,7 @@ impl OpenedServers {
             about: format!("{}, {from}", entry.transport.as_str()),
             reached: format!("{:?}", entry.transport),
             kind: MemberKind::Has(running),
+            login: Some(login),
         });
     }
 
@@ -138,6 +144,7 @@ impl OpenedServers {
             name: waiting.name,
             about: format!("of {}", waiting.file.display()),
             reached: String::new(),
+            login: None,
             kind: MemberKind::Waits(waiting.how),
         });
     }
@@ -320,6 +327,10 @@ impl SessionServers for OpenedServers {
         (!changed.is_empty()).then(|| {
             format!("<note>\nResources that you have read have changed: {}\n</note>", changed.join(", "))
         })
+    }
+
+    fn log_in(&self, name: &str, client: Option<Arc<dyn Delegate>>) -> Result<(), String> {
+        self.begin_login(name, client)
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

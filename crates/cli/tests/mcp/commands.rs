@@ -35,7 +35,7 @@ async fn a_server_is_added_tested_used_and_removed() {
         "{out}{err}"
     );
     let (_, out, _) = run(&home, &["list"]).await;
-    assert!(out.contains("test (stdio, of your configuration): ready: 12 tools"), "{out}");
+    assert!(out.contains("test (stdio, of your configuration): ready: 13 tools"), "{out}");
     let agent = home.start();
     agent.initialize().await;
     agent.client.always_choose("allow_once");

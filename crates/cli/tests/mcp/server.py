@@ -79,8 +79,11 @@ def tools():
     if MODE == "rich":
         return [tool("visit", {"url": {"type": "string"}}), tool("done"), tool("touch"), tool("grow"),
                 tool("sample", {"text": {"type": "string"}}), tool("needs"), tool("told")]
+    echo = tool("echo", {"text": {"type": "string"}})
+    if os.environ.get("ECHO_ARGUMENT"):
+        echo["inputSchema"]["properties"][os.environ["ECHO_ARGUMENT"]] = {"type": "string"}
     return [
-        tool("echo", {"text": {"type": "string"}}),
+        echo,
         tool("draw"),
         tool("wait", {"seconds": {"type": "number"}}),
         tool("fail"),
@@ -92,6 +95,7 @@ def tools():
         tool("children"),
         tool("roots"),
         tool("ask"),
+        tool("log"),
     ]
 
 
@@ -249,6 +253,9 @@ def call(ident, params):
     if name == "children":
         subprocess.Popen(["setsid", "sleep", "4711"])
         return text("started")
+    if name == "log":
+        send({"method": "notifications/message", "params": {"level": "error", "data": "disk is full\u001b[2J"}})
+        return text("logged")
     if name == "ask":
         schema = {"type": "object", "properties": {"colour": {"type": "string", "title": "Colour"}},
                   "required": ["colour"]}

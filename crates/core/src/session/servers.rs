@@ -130,6 +130,9 @@ impl Session {
                 ServerNews::Notice { title, description } => {
                     SessionCommand::Notice { severity: "warning", title, description: Some(description) }
                 }
+                ServerNews::Word { title, description } => {
+                    SessionCommand::Notice { severity: "info", title, description: Some(description) }
+                }
                 ServerNews::PromptsChanged => SessionCommand::PromptsChanged,
             };
             // A session that has ended has nobody to tell.
@@ -260,9 +263,32 @@ impl Session {
     }
 }
 
-/// `/mcp`: every server, how it is and why.
-pub(crate) async fn mcp(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+/// `/mcp`: every server, how it is and why. `/mcp login NAME` logs in to one.
+pub(crate) async fn mcp(session: &mut Session, arguments: &str) -> Result<String, HubError> {
     session.connect_servers();
+    match arguments.split_once(char::is_whitespace).unwrap_or((arguments, "")) {
+        ("", _) => Ok(listed(session)),
+        ("login", name) if !name.trim().is_empty() => log_in(session, name.trim()),
+        ("login", _) => Err(HubError::Invalid("`/mcp login` needs the name of a server".to_owned())),
+        (other, _) => {
+            let other = visible(other);
+            Err(HubError::Invalid(format!("`/mcp` takes nothing, or `login NAME`, not `{other}`")))
+        }
+    }
+}
+
+/// Its user's browser does the rest: here nobody waits for it.
+fn log_in(session: &Session, name: &str) -> Result<String, HubError> {
+    let Some(servers) = session.servers.open_servers() else {
+        return Err(HubError::Invalid("there are no MCP servers here".to_owned()));
+    };
+    let mut clients = session.participants.ready().filter_map(|(_, client)| client.delegate());
+    let client = clients.find(|client| client.offers().addresses);
+    servers.log_in(name, client).map_err(HubError::Invalid)?;
+    Ok(format!("Logging in to `{}`: the address to open in a browser follows.", visible(name)))
+}
+
+fn listed(session: &Session) -> String {
     let line = |status: &ServerStatus| {
         let ServerStatus { name, about, state, tools, prompts } = status;
         // A name of a project's file is anybody's, and a reason is the server's own words.
@@ -276,8 +302,8 @@ pub(crate) async fn mcp(session: &mut Session, _arguments: &str) -> Result<Strin
         format!("- `{name}` ({about}): {}{reason}{tools}{prompts}", state.as_str())
     };
     let lines: Vec<String> = session.servers.status().iter().map(line).collect();
-    Ok(match lines.is_empty() {
+    match lines.is_empty() {
         true => "There are no MCP servers here. `attache mcp add` adds one to your configuration.".to_owned(),
         false => lines.join("\n"),
-    })
+    }
 }

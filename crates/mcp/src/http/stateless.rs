@@ -156,11 +156,9 @@ pub(super) fn headers_of(message: &[u8], arguments: &HeaderArguments) -> HeaderM
 /// As it stands where a header can hold it.
 fn encoded(text: &str) -> String {
     let (begin, end) = ENCODED;
-    let is_plain = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e))
-        && !text.starts_with(' ')
-        && !text.ends_with(' ')
-        && !(text.starts_with(begin) && text.ends_with(end));
-    match is_plain {
+    let is_printable = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e));
+    let is_like_encoded = text.starts_with(begin) && text.ends_with(end);
+    match is_printable && text.trim_matches(' ') == text && !is_like_encoded {
         true => text.to_owned(),
         false => format!("{begin}{}{end}", STANDARD.encode(text)),
     }
