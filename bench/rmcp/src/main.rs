@@ -1,5 +1,5 @@
-//! A bare client on `rmcp`: starts the server that its arguments name and says hello; then makes one call for each
-//! line that it reads, and prints how long that took, in nanoseconds. Compared with by `attache-bench`.
+//! A bare client on `rmcp`: starts the server that its arguments name and says hello; then makes one call for
+//! each line that it reads, and prints how long that took, in nanoseconds. Compared with by `attache-bench`.
 
 use std::error::Error;
 use std::io::{BufRead, Write};

@@ -132,8 +132,8 @@ async fn take(
     }
 }
 
-/// A request of a client without a hello has a conversation of its own, which ends with its answer, or when nobody
-/// reads that any more.
+/// A request of a client without a hello has a conversation of its own, which ends with its answer, or when
+/// nobody reads that any more.
 async fn alone(
     conversations: &Conversations,
     revision: &str,

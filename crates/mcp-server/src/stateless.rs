@@ -1,5 +1,6 @@
-//! Requests of clients without a hello (revision 2026-07-28): each says of itself which revision it is of and what its
-//! client can, over HTTP in headers as well. Nothing is asked of such a client in the midst of a call.
+//! Requests of clients without a hello (revision 2026-07-28): each says of itself which revision it is of and
+//! what its client can, over HTTP in headers as well. Nothing is asked of such a client in the midst of a
+//! call.
 
 use attache_rpc::ErrorObject;
 use base64::Engine;
@@ -41,8 +42,8 @@ pub(crate) fn server_info(version: &str) -> Value {
     json!({ "name": "attache", "title": "attache", "version": version })
 }
 
-/// Whether its client puts forms to its user. Those go with a hello only: without one a server can't ask in the midst
-/// of a call, so such a client is better off if it greets.
+/// Whether its client puts forms to its user. Those go with a hello only: without one a server can't ask in
+/// the midst of a call, so such a client is better off if it greets.
 pub(crate) fn has_forms(params: Option<&RawValue>) -> bool {
     let capabilities = meta(params).and_then(|meta| meta.capabilities);
     capabilities.is_some_and(|capabilities| capabilities.get("elicitation").is_some())

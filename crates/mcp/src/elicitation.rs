@@ -258,8 +258,9 @@ fn action(answer: &FormAnswer) -> &'static str {
 /// What a field of a form can be.
 const FIELD_TYPES: [&str; 5] = ["string", "number", "integer", "boolean", "array"];
 
-/// Writes out what can't be seen in the words of a form; why it can't be shown otherwise. Names of fields and values
-/// are what is answered, so they can't be written otherwise: there must be nothing in them that can't be seen.
+/// Writes out what can't be seen in the words of a form; why it can't be shown otherwise. Names of fields and
+/// values are what is answered, so they can't be written otherwise: there must be nothing in them that can't
+/// be seen.
 fn legible_form(schema: &mut Value) -> Result<(), &'static str> {
     let fields = schema.get("properties").and_then(Value::as_object);
     let mut fields = fields.into_iter().flatten();

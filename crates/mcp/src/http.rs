@@ -55,7 +55,8 @@ struct HttpServer {
     agreed: Mutex<Agreed>,
     incoming: mpsc::Sender<Bytes>,
     posts: Semaphore,
-    /// Why a lock: the writer begins and cancels posts, each of them ends in its own task. Held for look-ups only.
+    /// Why a lock: the writer begins and cancels posts, each of them ends in its own task. Held for look-ups
+    /// only.
     under_way: Mutex<HashMap<Box<str>, CancellationToken>>,
     /// Ends everything of this connection.
     over: CancellationToken,

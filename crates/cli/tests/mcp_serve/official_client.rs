@@ -1,5 +1,5 @@
-//! The official TypeScript client, and the one for Python without a hello, pinned in `peers/`, over stdio and over
-//! streamable HTTP.
+//! The official TypeScript client, and the one for Python without a hello, pinned in `peers/`, over stdio and
+//! over streamable HTTP.
 
 use std::path::{Path, PathBuf};
 

@@ -286,8 +286,8 @@ pub trait SessionServers: ToolSource {
     ) -> BoxFuture<'static, Vec<String>>;
     /// Resources that a model has read and that have changed since, in words, each told once.
     fn resource_news(&self) -> Option<String>;
-    /// Begins to log in to one of them. The address to open is shown by the client, where it shows addresses, else
-    /// told; what comes of it is told, too. The error says why nothing has begun.
+    /// Begins to log in to one of them. The address to open is shown by the client, where it shows addresses,
+    /// else told; what comes of it is told, too. The error says why nothing has begun.
     fn log_in(&self, name: &str, client: Option<Arc<dyn Delegate>>) -> Result<(), String>;
     /// Lets go of them: what no other session has ends.
     fn close(&self) -> BoxFuture<'static, ()>;

@@ -1,5 +1,5 @@
-//! What a server without a hello wants before it answers: it says so in place of its answer, and is asked the same
-//! again with what it wanted.
+//! What a server without a hello wants before it answers: it says so in place of its answer, and is asked the
+//! same again with what it wanted.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Servers without a hello (revisions of the protocol from 2026-07-28 on): each request says who asks and what for,
-//! and what has changed is told in the answer to one long request.
+//! Servers without a hello (revisions of the protocol from 2026-07-28 on): each request says who asks and
+//! what for, and what has changed is told in the answer to one long request.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Calls that a server without a hello works on as tasks, whenever it likes: it is asked how far it is until it has a
-//! result, and given what it wants in between.
+//! Calls that a server without a hello works on as tasks, whenever it likes: it is asked how far it is until
+//! it has a result, and given what it wants in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,5 @@
-//! Carries the messages of a conversation: each that goes out is a post of its own, all that come in are one row.
+//! Carries the messages of a conversation: each that goes out is a post of its own, all that come in are one
+//! row.
 
 use std::io;
 use std::time::Duration;

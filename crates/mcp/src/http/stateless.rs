@@ -1,5 +1,5 @@
-//! What a request to a server without a hello says in headers beside its body: which revision, which method, of what,
-//! and those arguments that the tool's schema wants there. Believes no schema.
+//! What a request to a server without a hello says in headers beside its body: which revision, which method,
+//! of what, and those arguments that the tool's schema wants there. Believes no schema.
 
 use std::collections::HashMap;
 
@@ -34,14 +34,14 @@ pub(crate) type HeaderArguments = HashMap<String, Vec<HeaderArgument>>;
 pub(crate) fn header_arguments(schema: &Value) -> Result<Vec<HeaderArgument>, String> {
     let mut found = Vec::new();
     if let Some(fields) = schema.as_object() {
-        look(fields, &mut Vec::new(), Reach::ByName, &mut found)?;
+        look(fields, &mut Vec::new(), HeaderReach::ByName, &mut found)?;
     }
     Ok(found)
 }
 
 /// Whether a place of a schema stands for one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reach {
+enum HeaderReach {
     ByName,
     /// Through lists, choices or references.
     Otherwise,
@@ -50,7 +50,7 @@ enum Reach {
 fn look(
     schema: &Map<String, Value>,
     path: &mut Vec<String>,
-    reach: Reach,
+    reach: HeaderReach,
     found: &mut Vec<HeaderArgument>,
 ) -> Result<(), String> {
     if let Some(name) = schema.get(ANNOTATION) {
@@ -75,13 +75,13 @@ fn look(
             }
             ("$defs" | "definitions" | "patternProperties" | "dependentSchemas", Value::Object(all)) => {
                 for inner in all.values().filter_map(Value::as_object) {
-                    look(inner, path, Reach::Otherwise, found)?;
+                    look(inner, path, HeaderReach::Otherwise, found)?;
                 }
             }
-            (_, Value::Object(inner)) => look(inner, path, Reach::Otherwise, found)?,
+            (_, Value::Object(inner)) => look(inner, path, HeaderReach::Otherwise, found)?,
             (_, Value::Array(items)) => {
                 for inner in items.iter().filter_map(Value::as_object) {
-                    look(inner, path, Reach::Otherwise, found)?;
+                    look(inner, path, HeaderReach::Otherwise, found)?;
                 }
             }
             (_, Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => {}
@@ -94,9 +94,9 @@ fn argument(
     schema: &Map<String, Value>,
     name: &Value,
     path: &[String],
-    reach: Reach,
+    reach: HeaderReach,
 ) -> Result<HeaderArgument, String> {
-    if path.is_empty() || reach == Reach::Otherwise {
+    if path.is_empty() || reach == HeaderReach::Otherwise {
         return Err("a header stands for no single argument".to_owned());
     }
     let kind = schema.get("type").and_then(Value::as_str);
