@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use crate::elicitation::ADDRESS_NEEDED;
 use crate::handler::{Caller, EventHandler, ProgressNews, ServerEvents};
 use crate::http::HttpAgreement;
-use crate::limits::{CALL_TIME, INPUT_ROUNDS, MESSAGE_BYTES, SERVER_REQUESTS};
+use crate::limits::{CALL_TIME, DISCOVER_TIME, INPUT_ROUNDS, MESSAGE_BYTES, SERVER_REQUESTS};
 use crate::listing::{ListedTool, Listing};
 
 mod asking;
@@ -173,7 +173,8 @@ pub(crate) async fn connect(
             if let Some(agreement) = agreement {
                 agreement.set_stateless(STATELESS_REVISIONS[0]);
             }
-            let (has, meta) = stateless::discover(&peer, &events, deadlines.connect, refusal).await?;
+            let deadline = deadlines.connect.min(DISCOVER_TIME);
+            let (has, meta) = stateless::discover(&peer, &events, deadline, refusal).await?;
             (has, Some(Arc::new(meta)))
         }
         Err(error) => return Err(said(&error, "initialize", deadlines.connect)),
@@ -231,13 +232,13 @@ impl ServerClient {
     async fn ask(
         &self,
         method: &str,
-        mut params: Value,
+        params: &Value,
         deadline: Option<Duration>,
     ) -> Result<Box<RawValue>, RequestError> {
-        if let Some(meta) = &self.meta {
-            meta.put_into(&mut params);
+        match &self.meta {
+            None => self.peer.request(method, params, deadline).await,
+            Some(meta) => self.peer.request(method, &meta.with(params), deadline).await,
         }
-        self.peer.request(method, &params, deadline).await
     }
 
     /// Calls a tool. Dropped before it is done, the server is told that nobody waits.
@@ -257,7 +258,7 @@ impl ServerClient {
         }
         let last = Instant::now() + CALL_TIME;
         for _ in 0..=INPUT_ROUNDS {
-            let answer = self.answer_to_call(params.clone(), &mut news, &mut show, caller, last).await?;
+            let answer = self.answer_to_call(&params, &mut news, &mut show, caller, last).await?;
             if is_task {
                 return self.follow(&answer, show, last).await;
             }
@@ -276,7 +277,7 @@ impl ServerClient {
     /// One round of a call, with all that comes before its answer.
     async fn answer_to_call(
         &self,
-        params: Value,
+        params: &Value,
         news: &mut mpsc::Receiver<ProgressNews>,
         show: &mut impl FnMut(ProgressNews),
         caller: &Caller,

@@ -83,6 +83,9 @@ pub(crate) const RESULT_ITEMS: usize = 200;
 /// What is shown of a call while it runs.
 pub(crate) const PROGRESS_LINES: usize = 20;
 
+/// Between two looks of a client at it: a server may say more than anybody reads.
+pub(crate) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+
 /// Of one line of it.
 pub(crate) const PROGRESS_CHARACTERS: usize = 200;
 
@@ -94,6 +97,10 @@ pub(crate) const QUESTIONS: usize = 20;
 
 /// Fields of one form: what a person fills in the middle of something else.
 pub(crate) const FORM_FIELDS: usize = 50;
+
+/// How long a server that refused the hello may take to say what it has: an older one may say nothing at all to what
+/// it does not know.
+pub(crate) const DISCOVER_TIME: Duration = Duration::from_secs(10);
 
 /// How often a server may want something before it answers one request, and how much at once.
 pub(crate) const INPUT_ROUNDS: usize = 10;

@@ -2,11 +2,26 @@
 
 use std::time::{Duration, Instant};
 
+use attache_testkit::binary::Agent;
 use serde_json::{Value, json};
 
-use crate::stage::{call, calls, home, named, open, session, shown, thoughts};
+use crate::stage::{call, calls, home, named, open, session, shown, thoughts, until_settled};
 
 const SCRIPT: &str = "on \"go\"\n  call good_echo {\"text\":\"still here\"}\n  ---\n  text \"done\"\non \"bad\"\n  call bad_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n";
+
+/// Until `/mcp` says that this one is ready.
+async fn until_there(agent: &Agent, id: &str, name: &str) {
+    for _ in 0..240 {
+        let mark = agent.client.mark();
+        agent.prompt(id, "/mcp").await.unwrap();
+        let said: String = agent.client.updates_since(mark, id).iter().map(Value::to_string).collect();
+        if said.contains(&format!("`{name}` (stdio, of the editor): ready")) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{name} does not come");
+}
 
 /// The others work, whatever one does.
 #[tokio::test]
@@ -19,6 +34,7 @@ async fn a_server_that_does_not_come_up_leaves_the_others_usable() {
         let began = Instant::now();
         let id = open(&agent, &home, &[named("bad", mode), named("good", "good")]).await;
         assert!(began.elapsed() < Duration::from_secs(2), "{mode}: session/new took {:?}", began.elapsed());
+        until_there(&agent, &id, "good").await;
         let began = Instant::now();
         let result = call(&agent, &id, "go").await;
         assert!(shown(&result).contains("echo: still here"), "{mode}: {result}");
@@ -111,6 +127,7 @@ async fn annotations_lower_no_verdict_and_no_built_in_name_is_given_away() {
     agent.initialize().await;
     // `web` and `fetch` would be the name of a built-in tool, and the server says that it only reads.
     let id = open(&agent, &home, &[named("web", "lies")]).await;
+    until_settled(&agent, &id).await;
     agent.prompt(&id, "mode").await.unwrap();
     agent.client.always_choose("reject_once");
     agent.prompt(&id, "go").await.unwrap();
@@ -131,6 +148,7 @@ async fn annotations_lower_no_verdict_and_no_built_in_name_is_given_away() {
     agent.initialize().await;
     agent.client.always_choose("reject_once");
     let id = open(&agent, &home, &[named("web", "lies")]).await;
+    until_settled(&agent, &id).await;
     let result = call(&agent, &id, "write").await;
     assert_eq!(result["status"], "failed", "it was asked about, and refused: {result}");
     assert!(!home.workspace().join("a").exists());
@@ -224,6 +242,7 @@ async fn a_server_that_nags_bothers_nobody_who_shows_no_forms_and_asks_few_at_on
         _ => attache_testkit::client::Reply::choose("allow_once", params),
     });
     let id = open(&agent, &home, &[named("bad", "nags")]).await;
+    until_settled(&agent, &id).await;
     assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
     let asked = agent.client.received();
     let count = asked.iter().filter(|message| message["method"] == "elicitation/create").count();
@@ -261,12 +280,27 @@ async fn a_call_asks_its_user_one_thing_at_a_time_and_not_for_ever() {
         _ => attache_testkit::client::Reply::choose("allow_once", params),
     });
     let id = open(&agent, &home, &[named("bad", "nags")]).await;
+    until_settled(&agent, &id).await;
     for asked in [20, 40] {
         assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
         let received = agent.client.received();
         let count = received.iter().filter(|message| message["method"] == "elicitation/create").count();
         assert_eq!(count, asked, "another call may ask again");
     }
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_progress_is_shown_as_often_as_anybody_looks() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "tells-all")]).await;
+    let (mark, began) = (agent.client.mark(), Instant::now());
+    assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
+    let most = began.elapsed().as_millis() / 100 + 5;
+    let updates = agent.client.updates_since(mark, &id);
+    let live = updates.iter().filter(|update| update["status"] == "in_progress").count();
+    assert!(live as u128 <= most, "{live} updates in {:?}", began.elapsed());
     agent.finish(&home).await;
 }
 

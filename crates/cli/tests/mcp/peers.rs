@@ -9,7 +9,7 @@ use attache_testkit::client::Reply;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::stage::{call, calls, home, open, session, shown};
+use crate::stage::{call, calls, home, open, session, shown, until_settled};
 
 pub(crate) fn peer(name: &str) -> PathBuf {
     let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
@@ -100,6 +100,7 @@ async fn check_everything(server: &str) {
         _ => Reply::choose("allow_once", params),
     });
     let id = open(&agent, &home, &[]).await;
+    until_settled(&agent, &id).await;
     let mark = agent.client.mark();
     let results = calls(&agent, &id, "go").await;
     assert_eq!(results.len(), tools.len());

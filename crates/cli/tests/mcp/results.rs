@@ -6,7 +6,7 @@ use attache_testkit::binary::Agent;
 use attache_testkit::client::Reply;
 use serde_json::{Value, json};
 
-use crate::stage::{call, calls, home, named, open, session, shown, thoughts};
+use crate::stage::{call, calls, home, named, open, session, shown, thoughts, until_settled};
 
 #[tokio::test]
 async fn a_call_is_asked_about_and_its_result_shown() {
@@ -51,6 +51,7 @@ async fn rules_of_the_configuration_name_servers_and_tools() {
     let agent = home.start();
     agent.initialize().await;
     let id = open(&agent, &home, &[named("test", "good")]).await;
+    until_settled(&agent, &id).await;
     let results = calls(&agent, &id, "go").await;
     assert_eq!(results[0]["status"], "completed", "{}", results[0]);
     assert_eq!(results[1]["status"], "failed");
@@ -165,6 +166,7 @@ async fn a_question_of_a_server_reaches_the_user_in_the_middle_of_its_call() {
             _ => Reply::choose("allow_once", params),
         });
         let id = open(&agent, &home, &[named("test", "good")]).await;
+        until_settled(&agent, &id).await;
         let result = call(&agent, &id, "go").await;
         assert_eq!(result["rawOutput"]["output"], expected);
         let received = agent.client.received();
@@ -183,8 +185,10 @@ async fn a_question_of_a_server_reaches_the_user_in_the_middle_of_its_call() {
 async fn a_tool_is_known_from_the_first_prompt_on_and_mcp_lists_it() {
     let home = home("on *\n  text \"ok\"\n");
     let agent = home.start();
-    let id = session(&agent, &home, &[named("test", "good"), named("dead", "exit")]).await;
+    agent.initialize().await;
+    let id = open(&agent, &home, &[named("test", "good"), named("dead", "exit")]).await;
     agent.prompt(&id, "hello").await.unwrap();
+    until_settled(&agent, &id).await;
     let mark = agent.client.mark();
     agent.prompt(&id, "/mcp").await.unwrap();
     let text: String = agent
@@ -231,6 +235,7 @@ async fn servers_of_a_request_come_with_load_resume_and_fork() {
         let params = json!({ "sessionId": known, "cwd": home.workspace(), "mcpServers": servers });
         let answer = agent.client.expect(method, params).await;
         known = answer["sessionId"].as_str().unwrap_or(&known).to_owned();
+        until_settled(&agent, &known).await;
         let result = call(&agent, &known, "go").await;
         assert_eq!(result["status"] == "completed", has, "{method}: {result}");
         assert_eq!(
@@ -269,6 +274,7 @@ async fn a_tool_that_has_changed_is_asked_about_again_and_what_changed_is_said()
     agent.client.always_choose("allow_once");
     let params = json!({ "sessionId": id, "cwd": home.workspace(), "mcpServers": [server("extra")] });
     agent.client.expect("session/load", params).await;
+    until_settled(&agent, &id).await;
     assert_eq!(call(&agent, &id, "go").await["status"], "completed");
     assert_eq!(asked(&agent), 1, "asked again");
     let told = thoughts(&agent, &id);

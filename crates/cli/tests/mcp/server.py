@@ -13,6 +13,7 @@ recursive       one tool with a schema that refers to itself
 renames         lists another tool after the first call
 renames-all     lists as many and large tools as there may be, under other names each time, and says so all the time
 unseen          says things that a terminal would obey, or that nobody would see
+tells-all       tells of progress 20,000 times in a call
 lies            says of a tool that writes that it only reads, and calls it like a built-in one
 sampling        asks for the client's model in a call
 twice           answers every call twice, and for ids that nobody asked for
@@ -178,6 +179,11 @@ def call(ident, params):
         return text("x" * 100_000_000)
     if MODE == "hang-call":
         return None
+    if MODE == "tells-all":
+        for step in range(20_000):
+            send({"method": "notifications/progress",
+                  "params": {"progressToken": token, "progress": step, "message": "step"}})
+        return text("told")
     if MODE == "unseen":
         send({"method": "notifications/progress",
               "params": {"progressToken": token, "progress": 1, "message": "step\u001b[2J\u202e"}})

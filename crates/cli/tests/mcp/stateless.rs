@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::peers::{peer, until_it_listens};
-use crate::stage::{call, calls, home, named, open, session, shown};
+use crate::stage::{call, calls, home, named, open, session, shown, until_settled};
 
 const SCRIPT: &str = "model small\non \"go\"\n  call sdk_echo {\"text\":\"grüß dich\\n\"}\n  ---\n  \
     call sdk_paint {}\n  ---\n  call sdk_think {}\n  ---\n  call sdk_count {}\n  ---\n  \
@@ -154,6 +154,7 @@ async fn a_server_that_wants_too_much_before_it_answers_is_refused() {
         _ => Reply::choose("allow_once", params),
     });
     let id = open(&agent, &home, &[named("bare", "stateless")]).await;
+    until_settled(&agent, &id).await;
     let results = calls(&agent, &id, "go").await;
     assert_eq!(results.len(), tools.len());
     for (result, (tool, expected)) in results.iter().zip(tools) {

@@ -26,7 +26,7 @@ impl ServerClient {
                 Some(cursor) => json!({ "cursor": cursor }),
                 None => json!({}),
             };
-            let page = self.ask(method, params, Some(self.deadlines.list)).await;
+            let page = self.ask(method, &params, Some(self.deadlines.list)).await;
             let page = page.map_err(RequestFailure::Request)?;
             let next: Option<String> = take(&page).map_err(RequestFailure::Strange)?;
             if next.is_none() || next == cursor {
@@ -84,10 +84,10 @@ impl ServerClient {
             "argument": { "name": argument, "value": "" },
             "context": { "arguments": given },
         });
-        self.completed(params).await.unwrap_or_default()
+        self.completed(&params).await.unwrap_or_default()
     }
 
-    async fn completed(&self, params: Value) -> Result<Vec<String>, CallFailure> {
+    async fn completed(&self, params: &Value) -> Result<Vec<String>, CallFailure> {
         if !self.has.completions {
             return Ok(Vec::new());
         }
@@ -115,7 +115,7 @@ impl ServerClient {
                     "ref": { "type": "ref/resource", "uri": template },
                     "argument": { "name": argument, "value": value },
                 });
-                let values = self.completed(params).await?;
+                let values = self.completed(&params).await?;
                 resources::as_text(&resources::choices(argument, &values)).ok_or(CallFailure::Lost)
             }
             ResourceWish::Read(uri) => {

@@ -113,7 +113,7 @@ impl ServerClient {
         caller: Option<&Caller>,
     ) -> Result<Box<RawValue>, CallFailure> {
         for _ in 0..=INPUT_ROUNDS {
-            let answer = self.ask(method, params.clone(), Some(deadline)).await;
+            let answer = self.ask(method, &params, Some(deadline)).await;
             let answer = answer.map_err(|error| match error {
                 RequestError::Closed => CallFailure::Lost,
                 error => CallFailure::Refused(said(&error, method, deadline)),

@@ -45,12 +45,14 @@ impl RequestMeta {
     }
 
     /// Beside what is there already, such as the token for progress.
-    pub(super) fn put_into(&self, params: &mut Value) {
-        let Some(params) = params.as_object_mut() else { return };
-        let meta = params.entry("_meta").or_insert_with(|| Value::Object(Map::new()));
-        if let Some(meta) = meta.as_object_mut() {
-            meta.extend(self.0.iter().map(|(name, value)| (name.clone(), value.clone())));
+    pub(super) fn with(&self, params: &Value) -> Value {
+        let mut params = params.clone();
+        let own = self.0.iter().map(|(name, value)| (name.clone(), value.clone()));
+        match params.get_mut("_meta").and_then(Value::as_object_mut) {
+            Some(meta) => meta.extend(own),
+            None => params["_meta"] = own.collect(),
         }
+        params
     }
 }
 
@@ -70,9 +72,7 @@ pub(super) async fn discover(
         capabilities: Capabilities,
     }
     let meta = RequestMeta::new(events);
-    let mut params = json!({});
-    meta.put_into(&mut params);
-    let answer = match peer.request("server/discover", &params, Some(deadline)).await {
+    let answer = match peer.request("server/discover", &meta.with(&json!({})), Some(deadline)).await {
         Ok(answer) => answer,
         Err(RequestError::Remote(error)) if error.code == OTHER_REVISIONS => {
             let supported = error.data.as_ref().and_then(|data| data.get("supported"));
@@ -117,7 +117,7 @@ impl ServerClient {
             });
             let params = json!({ "notifications": wanted });
             let ended = tokio::select! {
-                ended = self.ask("subscriptions/listen", params, None) => ended,
+                ended = self.ask("subscriptions/listen", &params, None) => ended,
                 // Dropping the request tells the server that nobody listens to it any more.
                 () = self.events.watched_others.notified() => continue,
             };

@@ -61,7 +61,7 @@ impl ServerClient {
                 return Err(too_late());
             }
             tokio::time::sleep(task.pause()).await;
-            let now = self.ask("tasks/get", params.clone(), Some(self.deadlines.list)).await;
+            let now = self.ask("tasks/get", &params, Some(self.deadlines.list)).await;
             let now = now.map_err(|error| self.lost_or_said(&error, "tasks/get"))?;
             task = serde_json::from_str(now.get()).map_err(strange)?;
             fruit = serde_json::from_str(now.get()).map_err(strange)?;
@@ -83,7 +83,7 @@ impl ServerClient {
         let answers = tokio::time::timeout_at(last, self.answers_to(wanted, Some(caller))).await;
         let answers = answers.map_err(|_| too_late())??;
         let params = json!({ "taskId": task.id(), "inputResponses": answers });
-        let given = self.ask("tasks/update", params, Some(self.deadlines.list)).await;
+        let given = self.ask("tasks/update", &params, Some(self.deadlines.list)).await;
         given.map(drop).map_err(|error| self.lost_or_said(&error, "tasks/update"))
     }
 }

@@ -101,7 +101,7 @@ impl Drop for HeldTask<'_> {
         }
         let (client, params) = (self.client.clone(), json!({ "taskId": self.id }));
         tokio::spawn(async move {
-            let told = client.ask("tasks/cancel", params, Some(client.deadlines.list)).await;
+            let told = client.ask("tasks/cancel", &params, Some(client.deadlines.list)).await;
             if let Err(error) = told {
                 tracing::debug!(%error, "a task of an MCP server could not be cancelled");
             }
