@@ -179,9 +179,12 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
         SlashCommand::new("skills", None, "List the skills", |session, arguments| {
             Box::pin(commands::skills(session, arguments))
         }),
-        SlashCommand::new("mcp", None, "Show the MCP servers and their tools", |session, arguments| {
-            Box::pin(servers::mcp(session, arguments))
-        }),
+        SlashCommand::new(
+            "mcp",
+            Some("login NAME"),
+            "Show the MCP servers and their tools, or log in to one",
+            |session, arguments| Box::pin(servers::mcp(session, arguments)),
+        ),
         SlashCommand::new(
             "trust",
             Some("yes or no"),

@@ -206,6 +206,12 @@ impl Home {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
     }
 
+    /// The same, and what they wrote to their log file.
+    pub fn all_logs(&self) -> String {
+        let file = std::fs::read_to_string(self.home().join("logs/attache.log")).unwrap_or_default();
+        format!("{}{file}", self.log())
+    }
+
     /// Processes of this home that are still there after a patient wait (I8).
     pub fn orphans(&self) -> Vec<Process> {
         processes::orphans(&self.marker, self.directory.path())

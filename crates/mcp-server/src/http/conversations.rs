@@ -48,6 +48,25 @@ pub(super) struct HttpConversation {
     greeted: Arc<AtomicBool>,
 }
 
+/// A conversation that ends with this.
+#[derive(Debug)]
+pub(super) struct HeldConversation {
+    conversations: Conversations,
+    name: String,
+}
+
+impl HeldConversation {
+    pub(super) fn new(conversations: &Conversations, conversation: &HttpConversation) -> Self {
+        Self { conversations: conversations.clone(), name: conversation.name.clone() }
+    }
+}
+
+impl Drop for HeldConversation {
+    fn drop(&mut self) {
+        self.conversations.end(&self.name);
+    }
+}
+
 impl Conversations {
     pub(super) fn new(services: McpServices) -> Self {
         Self(Arc::new(ConversationTable { services, known: Mutex::default() }))
