@@ -1,4 +1,4 @@
-//! A call there and back: attache beside `rmcp`, and beside a task and a thread that write a line and read a line.
+//! A call there and back: attache beside `rmcp`, and beside a task and a thread that write a line and read one.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -145,6 +145,7 @@ impl OwnServer {
         });
         let helper = place.binary().to_owned();
         let servers = HostServers::new(McpSettings {
+            names: Vec::new(),
             entries: Vec::new(),
             sandbox: Sandbox::found_lazily_by(move || Sandbox::none(helper)),
             variables: Variables::new(std::env::vars()),

@@ -18,7 +18,7 @@ use attache_core::agents::DEFAULT_AGENT;
 use attache_core::ports::mcp::ServerEntry;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::{Action, Approval, Rule};
-use attache_models::{STREAM_IDLE, Vendor};
+use attache_models::{STREAM_IDLE, VENDORS, Vendor};
 
 use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
@@ -175,6 +175,17 @@ pub(crate) struct Limits {
 }
 
 impl Config {
+    /// Names of variables that may hold a key of ours: of all vendors, of the providers and the search.
+    pub(crate) fn key_variables(&self) -> impl Iterator<Item = String> + '_ {
+        let vendors = VENDORS.iter().flat_map(|vendor| vendor.key_variables).map(|name| (*name).to_owned());
+        let own = self.providers.iter().flat_map(|provider| match &provider.wire {
+            ProviderWire::Http(wire) => wire.key_variables.value.as_slice(),
+            ProviderWire::Script { .. } => &[],
+        });
+        let search = self.web_search.service().and_then(|service| service.key_variable);
+        vendors.chain(own.cloned()).chain(search.map(|variable| variable.value))
+    }
+
     /// Everything that is wrong is reported at once.
     pub(crate) fn load(
         args: &Args,

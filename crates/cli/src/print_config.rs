@@ -6,9 +6,7 @@ use std::path::Path;
 
 use attache_core::hooks::{HookCommand, HookHold};
 use attache_core::legible::{is_invisible, legible_line};
-use attache_core::ports::mcp::{
-    OAuthSettings, PrivateAddresses, ServerNetwork, ServerSampling, ServerTransport,
-};
+use attache_core::ports::mcp::{OAuthSettings, PrivateAddresses, ServerSampling, ServerTransport};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
@@ -163,10 +161,10 @@ impl ConfigPage {
             self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
         }
         self.oauth(&entry.oauth, origin);
-        match entry.network {
-            ServerNetwork::Granted => self.entry("network", true, origin),
-            ServerNetwork::UnlessOfWorkspace => {}
-            ServerNetwork::Withheld => self.entry("network", false, origin),
+        for (key, right) in [("network", entry.rights.network), ("write", entry.rights.write)] {
+            if let Some(word) = right.word() {
+                self.entry(key, word, origin);
+            }
         }
         if entry.sampling == ServerSampling::Asked {
             self.entry("sampling", true, origin);

@@ -59,7 +59,7 @@ impl Sources {
             keyring: credentials.keyring,
             idle: config.limits.stream_idle.value,
         };
-        let variables = Variables::new(environment.iter());
+        let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
         Self { config: Arc::new(config), dirs, credentials, opener, troubles, variables }
     }
 
@@ -190,6 +190,7 @@ fn traced(
 pub(crate) fn mcp_servers(sources: &Sources, sandbox: &LazySandbox) -> HostServers {
     HostServers::new(McpSettings {
         entries: crate::config::enabled_servers(&sources.config.servers),
+        names: sources.config.servers.iter().map(|server| server.entry.name.clone()).collect(),
         sandbox: sandbox.clone(),
         variables: sources.variables.clone(),
         logins: Arc::new(ServerLogins::new(&sources.credentials, Patience::None, KeyPlace::KeyringElseFile)),

@@ -121,7 +121,7 @@ impl WorkState {
         }
     }
 
-    /// What a call changed, or that this is not known. What a subagent changed is told by the result of its call.
+    /// What a call changed, or that this is not known. What a subagent changed is told by its call's result.
     fn take_snapshot(&mut self, call: &str, data: &Value, results: &BTreeSet<&str>) {
         let Ok(CallSnapshot { title, files, uncovered, child }) = CallSnapshot::deserialize(data) else {
             return;

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
-    ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerOrigin, ServerRight, ServerRights,
+    ServerSampling, ServerTransport,
 };
 
 use super::{edit, json};
@@ -48,7 +48,8 @@ pub(super) fn run(file: &Path, args: &McpAddArgs) -> Result<ExitCode> {
 }
 
 fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
-    let network = if args.no_network { ServerNetwork::Withheld } else { ServerNetwork::UnlessOfWorkspace };
+    let network = if args.no_network { ServerRight::Withheld } else { ServerRight::UnlessOfWorkspace };
+    let rights = ServerRights { network, ..ServerRights::USUAL };
     let Some(text) = &args.json else {
         let transport = transport(args)?;
         let name = args.name.clone().unwrap_or_default();
@@ -58,7 +59,7 @@ fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
             ServerSampling::Refused,
             OAuthSettings::default(),
         );
-        return Ok(vec![ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }]);
+        return Ok(vec![ServerEntry { name, origin, transport, rights, deadlines, sampling, oauth }]);
     };
     // One server alone has no name of its own.
     let wrapped = args.name.as_ref().map(|name| {
@@ -71,7 +72,7 @@ fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
     if entries.is_empty() {
         bail!("there is no server in this JSON");
     }
-    Ok(entries.into_iter().map(|entry| ServerEntry { network, ..entry }).collect())
+    Ok(entries.into_iter().map(|entry| ServerEntry { rights, ..entry }).collect())
 }
 
 fn transport(args: &McpAddArgs) -> Result<ServerTransport> {

@@ -4,9 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, PrivateAddresses, ServerEntry, ServerNetwork, ServerTransport,
-};
+use attache_core::ports::mcp::{HiddenText, OAuthSettings, PrivateAddresses, ServerEntry, ServerTransport};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
 use crate::config::read_text;
@@ -53,10 +51,10 @@ pub(super) fn put(document: &mut DocumentMut, entry: &ServerEntry) {
         }
         ServerTransport::Unusable(_) => return,
     }
-    match entry.network {
-        ServerNetwork::Granted => drop(table.insert("network", value(true))),
-        ServerNetwork::UnlessOfWorkspace => {}
-        ServerNetwork::Withheld => drop(table.insert("network", value(false))),
+    for (key, right) in [("network", entry.rights.network), ("write", entry.rights.write)] {
+        if let Some(word) = right.word() {
+            table.insert(key, value(word));
+        }
     }
     if let Some(oauth) = oauth(&entry.oauth) {
         table.insert("oauth", value(oauth));
@@ -119,15 +117,14 @@ pub(super) fn store(file: &Path, document: &DocumentMut) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin, ServerSampling};
+    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin, ServerRights, ServerSampling};
 
     fn entry(name: &str, transport: ServerTransport) -> ServerEntry {
-        let (origin, network) = (ServerOrigin::User, ServerNetwork::UnlessOfWorkspace);
         ServerEntry {
             name: name.to_owned(),
-            origin,
+            origin: ServerOrigin::User,
             transport,
-            network,
+            rights: ServerRights::USUAL,
             deadlines: ServerDeadlines::default(),
             sampling: ServerSampling::Refused,
             oauth: OAuthSettings::default(),
