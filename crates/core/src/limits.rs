@@ -312,6 +312,12 @@ pub const TASK_DEPTH: usize = 5;
 /// Children of one session that work at once; providers slow down or refuse beyond about that many streams.
 pub const TASKS_AT_ONCE: usize = 8;
 
+/// How long a rewind waits for the background tasks that it ends: a cancel is over in half a second.
+pub const TASK_REST: Duration = Duration::from_secs(1);
+
+/// How often it looks whether they have.
+pub const TASK_LOOK: Duration = Duration::from_millis(5);
+
 /// What a task gives back to the model: the report of a subagent that was told to be brief. The whole of it is
 /// in its own session.
 pub const TASK_RESULT_BYTES: usize = 32 * 1024;

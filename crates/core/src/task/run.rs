@@ -204,8 +204,12 @@ fn fitting(schema: &Value, said: &str) -> Result<Value, String> {
 impl TaskReport {
     /// The result of the call.
     pub(super) fn outcome(self) -> ToolOutcome {
-        let mut content =
-            vec![Shown::Text { text: format!("{}: {}, session {}", self.name, self.summary, self.child) }];
+        let place = match &self.transcript {
+            None => format!(", session {}", self.child),
+            // It is all here; its session is for nobody to find.
+            Some(_) => String::new(),
+        };
+        let mut content = vec![Shown::Text { text: format!("{}: {}{place}", self.name, self.summary) }];
         if let Some(transcript) = &self.transcript {
             content.push(Shown::Text { text: transcript.clone() });
         }
