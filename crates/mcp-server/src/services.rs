@@ -9,6 +9,8 @@ use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::ports::{BoxFuture, SessionSearch, Store};
 
+use crate::parked::ParkedAsks;
+
 /// What the host does beside the hub: this crate touches no files.
 pub trait McpHost: Send + Sync + Debug {
     /// Where a session works for which no directory was named.
@@ -34,6 +36,7 @@ pub struct McpServices {
     pub(crate) host: Arc<dyn McpHost>,
     pub(crate) version: &'static str,
     asked: AskedSessions,
+    pub(crate) parked: ParkedAsks,
 }
 
 impl McpServices {
@@ -45,7 +48,15 @@ impl McpServices {
         host: Arc<dyn McpHost>,
         version: &'static str,
     ) -> Self {
-        Self { hub, store, search, host, version, asked: AskedSessions::default() }
+        Self {
+            hub,
+            store,
+            search,
+            host,
+            version,
+            asked: AskedSessions::default(),
+            parked: ParkedAsks::default(),
+        }
     }
 
     /// `None`: somebody else asks this session already.
