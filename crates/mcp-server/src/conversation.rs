@@ -193,7 +193,7 @@ impl ServedConversation {
             #[serde(rename = "requestState", default)]
             request_state: Option<String>,
             #[serde(rename = "inputResponses", default)]
-            input_responses: BTreeMap<String, Box<RawValue>>,
+            input_responses: Option<BTreeMap<String, Box<RawValue>>>,
             #[serde(rename = "_meta", default)]
             meta: CallMeta,
         }
@@ -221,7 +221,7 @@ impl ServedConversation {
             cancelled: responder.cancelled(),
         };
         let services = self.services.clone();
-        let (state, answers) = (params.request_state, params.input_responses);
+        let (state, answers) = (params.request_state, params.input_responses.unwrap_or_default());
         tokio::spawn(async move {
             let outcome = match (tool, style, state) {
                 (_, RequestStyle::Stateless, Some(state)) => {

@@ -1,5 +1,5 @@
-//! Asks of clients without a hello: what they want of their person is the answer to a request, and they come back
-//! with it in the next one. Meanwhile the turn waits here, for a while.
+//! Asks of clients without a hello: what they want of their person is the answer to a request, and they come
+//! back with it in the next one. Meanwhile the turn waits here, for a while.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

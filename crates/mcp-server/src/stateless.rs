@@ -1,5 +1,5 @@
-//! Requests of clients without a hello (revision 2026-07-28): each says of itself which revision it is of and what
-//! its client can, over HTTP in headers as well.
+//! Requests of clients without a hello (revision 2026-07-28): each says of itself which revision it is of and
+//! what its client can, over HTTP in headers as well.
 
 use attache_rpc::ErrorObject;
 use base64::Engine;
