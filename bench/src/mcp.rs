@@ -1,5 +1,5 @@
 //! What servers of MCP cost: a call's way there and back beside `rmcp` and clients that write a line and read a
-//! line, the search among many tools, a session with ten servers, and what a server takes that nobody uses.
+//! line, the search among many tools, a session with ten servers, and what an idle server takes.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -23,14 +23,14 @@ const ENDED: &str = "ended";
 pub struct Facts<'a> {
     pub platform: &'a str,
     pub workspace: &'a Workspace,
-    /// `None`: nobody could say.
+    /// `None`: unknown.
     pub git: Option<&'a str>,
     /// What differs from the last commit, as it was found when the session began. `None` later: the model's own
     /// edits would be news to it with every turn.
     pub uncommitted: Option<&'a str>,
     pub date: &'a str,
     pub model: &'a ModelRef,
-    /// `None`: nobody has looked yet. Then it is taken for the full one, and news if it turns out to be less.
+    /// `None`: not looked at yet. Then it is taken for the full one, and news if it turns out to be less.
     pub containment: Option<Containment>,
     pub approval: Approval,
     pub people: People,

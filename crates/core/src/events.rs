@@ -57,9 +57,18 @@ pub enum FinishedBy {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    TurnStarted { message_id: MessageId },
-    TurnFinished { message_id: MessageId, reason: FinishedBy, pending_approval: Option<CallId> },
-    ApprovalRequested { call_id: CallId },
+    TurnStarted {
+        message_id: MessageId,
+    },
+    /// `pending_approval`: a call that people were still asked about; nobody is any more.
+    TurnFinished {
+        message_id: MessageId,
+        reason: FinishedBy,
+        pending_approval: Option<CallId>,
+    },
+    ApprovalRequested {
+        call_id: CallId,
+    },
     Status(SessionStatus),
 }
 

@@ -65,7 +65,7 @@ pub(crate) struct McpCall {
     /// Where questions go of a client that can't be asked in the midst of a call.
     pub(crate) desk: Option<mpsc::Sender<DeskQuestion>>,
     pub(crate) forms: FormSupport,
-    /// Fires when nobody waits for the result any more.
+    /// Fires when the result is not waited for any more.
     pub(crate) cancelled: CancellationToken,
 }
 

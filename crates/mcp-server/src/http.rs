@@ -255,7 +255,7 @@ fn unreadable(refused: EnvelopeRefusal) -> Response {
     }
 }
 
-/// Of a message that is nobody's.
+/// Of a message without a conversation.
 fn rpc_error(error: &ErrorObject) -> Response {
     rpc_error_to(None, error)
 }

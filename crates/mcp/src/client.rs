@@ -241,7 +241,7 @@ impl ServerClient {
         }
     }
 
-    /// Calls a tool. Dropped before it is done, the server is told that nobody waits.
+    /// Calls a tool. Dropped before it is done, the server is told that it is cancelled.
     pub(crate) async fn call(
         &self,
         tool: &ListedTool,

@@ -59,7 +59,7 @@ pub(crate) struct ServerEvents {
     /// Why a lock: calls come and go in other tasks than the reader's. Held for look-ups only.
     calls: Mutex<BTreeMap<u64, RunningCallOf>>,
     last_token: AtomicU64,
-    /// Questions to users that are open: nobody is held to a dead-line meanwhile.
+    /// Questions to users that are open: no dead-line counts meanwhile.
     asking: AtomicUsize,
     /// Tools or prompts are others now.
     pub(crate) lists_changed: Notify,
@@ -158,7 +158,7 @@ impl ServerEvents {
         })
     }
 
-    /// News that nobody takes in time are left out: the next one says more.
+    /// News that are not taken in time are left out: the next one says more.
     pub(crate) fn listen(self: &Arc<Self>, caller: Caller) -> (ProgressToken, mpsc::Receiver<ProgressNews>) {
         let (news, heard) = mpsc::channel(8);
         let number = self.last_token.fetch_add(1, Ordering::Relaxed) + 1;

@@ -74,7 +74,7 @@ pub(crate) const RESULT_BYTES: usize = 16 * 1024;
 /// Of that, the beginning; the end says more often what came of it.
 pub(crate) const RESULT_HEAD_BYTES: usize = 4 * 1024;
 
-/// Resources that are listed at once; more than that nobody reads.
+/// Resources that are listed at once; more than that is not read.
 pub(crate) const LISTED_RESOURCES: usize = 200;
 
 /// Pieces of one result that are looked at.
@@ -146,7 +146,7 @@ pub(crate) const END_TIME: Duration = Duration::from_secs(3);
 /// Prompts of one server: as many as a menu of commands can be searched in.
 pub(crate) const SERVER_PROMPTS: usize = 100;
 
-/// Of one prompt; nobody types more.
+/// Of one prompt; more is not typed.
 pub(crate) const PROMPT_ARGUMENTS: usize = 16;
 
 /// A name of a prompt or of an argument, which is shown in a menu.
@@ -237,5 +237,5 @@ pub(crate) const REDIRECT_TIME: Duration = Duration::from_secs(10);
 /// Connections of browsers at once; they open some in advance.
 pub(crate) const REDIRECT_CONNECTIONS: usize = 16;
 
-/// Answers that are not the one that is waited for, before nobody is waited for any more.
+/// Answers that are not the one that is waited for, before the wait ends.
 pub(crate) const REDIRECT_STRAYS: usize = 100;

@@ -57,7 +57,7 @@ pub(crate) struct ServerPlan {
     pub(crate) logins: Arc<dyn LoginStore>,
 }
 
-/// A server that somebody has. When nobody has it any more, it ends.
+/// A server in use. It ends when its last user is gone.
 #[derive(Debug)]
 pub(crate) struct Server {
     roots: watch::Sender<Vec<PathBuf>>,

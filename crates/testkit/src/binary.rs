@@ -178,7 +178,7 @@ impl Home {
         self.start_logging_to(log.into(), arguments)
     }
 
-    /// Starts `attache acp` with a stderr that nobody reads: whatever it writes there meets a broken pipe.
+    /// Starts `attache acp` with a stderr without a reader: whatever it writes there meets a broken pipe.
     pub fn start_with_closed_stderr(&self, arguments: &[&str]) -> Agent {
         let mut agent = self.start_logging_to(Stdio::piped(), arguments);
         drop(agent.child.stderr.take());

@@ -1,4 +1,4 @@
-//! Servers as processes: held by the sandbox, without our keys, shared, and gone when nobody needs them (M8,
+//! Servers as processes: held by the sandbox, without our keys, shared, and gone when they are not needed (M8,
 //! M9).
 
 use std::time::Duration;

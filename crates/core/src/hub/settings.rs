@@ -71,7 +71,7 @@ pub struct Settings {
     pub hooks: Hooks,
     /// How much happens without asking in sessions for which nothing else was chosen.
     pub approval: Approval,
-    /// What holds commands here when nobody is asked.
+    /// What holds commands here when no question is asked.
     pub containment: HostContainment,
     pub people: People,
     /// What the system prompt says of the machine (`linux x86_64`).

@@ -21,7 +21,7 @@ pub struct SideQuestion {
 pub struct SideAnswer {
     pub text: String,
     pub model: String,
-    /// All that the call used; estimated where nobody counted.
+    /// All that the call used; estimated where it was not counted.
     pub tokens: u64,
     pub end: SideAnswerEnd,
 }

@@ -95,7 +95,7 @@ pub enum Shown {
     Text { text: String },
     /// `old_text` is `None` for a new file.
     Diff { path: PathBuf, old_text: Option<String>, new_text: String },
-    /// Of one client, and nobody else's: others are shown what it printed, once that is known.
+    /// Of one client alone: others are shown what it printed, once that is known.
     Terminal {
         terminal_id: String,
         /// Markdown.
@@ -143,7 +143,7 @@ pub struct ToolPlan {
     pub accesses: Vec<Access>,
     /// Title, kind, locations, diff preview.
     pub presentation: Presentation,
-    /// What a person is asked instead of running the call; it runs only where nobody can say.
+    /// What a person is asked instead of running the call; it runs only where no one can answer.
     pub questions: Vec<Question>,
     /// The agent for which the session would leave its mode: a person decides, whatever else would pass.
     pub proposes: Option<Arc<str>>,
@@ -290,7 +290,7 @@ impl Site {
 pub enum NetworkGrant {
     /// Its processes don't.
     Withheld,
-    /// A rule or a person said so; that nobody was asked is no grant.
+    /// A rule or a person said so; that no question was asked is no grant.
     Granted,
     /// The user's own word names each host it reaches: a rule of theirs without a wildcard, or an answer. Opens
     /// hosts that are not of the public internet too.
@@ -320,7 +320,7 @@ pub struct ToolRuntime {
     pub site: Site,
     pub network: NetworkGrant,
     pub writes: WriteGrant,
-    /// Told before a file is changed; `None` where nobody keeps snapshots.
+    /// Told before a file is changed; `None` where no snapshots are kept.
     pub snapshots: Option<Arc<dyn SnapshotSink>>,
     /// What the result may take of the model's context; tools have bounds of their own beside it.
     pub result_bytes: usize,
@@ -358,7 +358,7 @@ pub trait Tool: Send + Sync + Debug {
         false
     }
     /// Whether its calls tell `ToolRuntime::snapshots` what they change before they do. Of a tool that does
-    /// not, and changes something, a rewind says that nobody knows what.
+    /// not, and changes something, a rewind says that this is not known.
     fn tells_changes(&self) -> bool {
         false
     }

@@ -135,7 +135,7 @@ impl Session {
                 }
                 ServerNews::PromptsChanged => SessionCommand::PromptsChanged,
             };
-            // A session that has ended has nobody to tell.
+            // A session that has ended need not be told.
             if let Some(commands) = commands.upgrade() {
                 drop(commands.send(command));
             }

@@ -25,7 +25,7 @@ pub enum Reason {
         firmness: Firmness,
         rule: Rule,
     },
-    /// What holds when nobody said anything.
+    /// What holds by default.
     Default { why: String },
     /// The session's approval lets it pass.
     Approval { approval: String },
@@ -35,7 +35,7 @@ pub enum Reason {
     Unclear { why: String },
     /// Outside of everything the session may reach by itself.
     Outside { directory: PathBuf },
-    /// A host that nobody granted.
+    /// A host that was not granted.
     Host { host: String },
     /// No grant reaches it.
     Guarded { why: String },

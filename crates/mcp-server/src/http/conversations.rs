@@ -130,7 +130,7 @@ impl HttpConversation {
         self.greeted.load(Ordering::Acquire)
     }
 
-    /// What nobody waits for. False: it is over.
+    /// What has no waiting request. False: it is over.
     pub(super) async fn tell(&self, message: EnvelopeMessage, body: Bytes) -> bool {
         self.use_now();
         let cancelled = match &message {
@@ -169,7 +169,7 @@ impl HttpConversation {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Until nobody has used it for long: no message came, and nobody reads an answer.
+    /// Until it was idle for long: no message came, and no answer is being read.
     async fn unused(&self) {
         loop {
             let last = *self.used.lock().unwrap_or_else(PoisonError::into_inner);

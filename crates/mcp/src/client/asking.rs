@@ -97,7 +97,7 @@ impl ServerClient {
         Ok(resources::suggested(&answer))
     }
 
-    /// What its resources are, what one of them holds, or which ones a template stands for, as the result of a
+    /// What its resources are, what one of them holds, or which ones a template means, as the result of a
     /// call.
     pub(crate) async fn resources(
         &self,

@@ -76,7 +76,7 @@ pub(super) fn wish() -> Value {
     json!({ "ttl": CALL_TIME.as_millis() as u64 })
 }
 
-/// A task that is cancelled when nobody waits for it any more.
+/// A task that is cancelled when its caller is gone.
 pub(super) struct HeldTask<'a> {
     client: &'a ServerClient,
     id: String,
