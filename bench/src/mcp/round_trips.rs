@@ -1,4 +1,5 @@
-//! A call there and back: attache beside `rmcp`, and beside a task and a thread that write a line and read one.
+//! A call there and back: attache beside `rmcp`, and beside a task and a thread that write a line and read a
+//! line.
 
 use std::process::Stdio;
 use std::sync::Arc;
