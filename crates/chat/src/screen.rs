@@ -26,4 +26,4 @@ mod wrap;
 
 pub use look::{Colours, ScreenLook, Signs};
 pub use run::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession, run};
-pub use terminal::TerminalFailure;
+pub use terminal::{ScreenManner, TerminalFailure};

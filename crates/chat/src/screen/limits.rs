@@ -94,3 +94,21 @@ pub(crate) const RESTART_LEAST: Duration = Duration::from_secs(2);
 
 /// The largest text that is taken back from an editor.
 pub(crate) const EDITED_BYTES: u64 = 1024 * 1024;
+
+/// Titles of sessions that `@` offers at once: files are what is meant most often.
+pub(crate) const SESSIONS_OFFERED: usize = 3;
+
+/// Characters of a title by which a session is mentioned: it stands in the line that is typed.
+pub(crate) const SESSION_TITLE_CHARS: usize = 60;
+
+/// What a mentioned session gives to a prompt: its end, which is what one comes back to.
+pub(crate) const SESSION_BYTES: usize = 128 * 1024;
+
+/// What is kept of what a command of the user's own printed: its beginning and its end.
+pub(crate) const OWN_OUTPUT_BYTES: usize = 64 * 1024;
+
+/// How long a program that reads the clipboard may take.
+pub(crate) const CLIPBOARD_TIME: Duration = Duration::from_secs(3);
+
+/// Lines of a command of the user's own: whoever types it wants to read what it says.
+pub(crate) const OWN_LINES: usize = 40;

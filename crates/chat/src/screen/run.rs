@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use agent_client_protocol_schema::v1::SessionId;
-use crossterm::event::{Event, EventStream, KeyEventKind};
-use futures_util::StreamExt;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use crossterm::event::{Event, KeyEventKind};
 use tokio::sync::mpsc;
 
 use crate::client::{
@@ -15,26 +13,36 @@ use crate::client::{
     PermissionQuestion, PromptTicket,
 };
 use crate::screen::branch;
-use crate::screen::composer::{Embeds, FileWalk, PromptHistory, walk};
-use crate::screen::conversation::{AgentFacts, Queues, ScreenSetting, ScreenState};
+use crate::screen::composer::{Embeds, FileWalk, PictureWay, PromptHistory, PromptTakes, walk};
+use crate::screen::conversation::{AgentFacts, PromptEcho, Queues, ScreenSetting, ScreenState};
 use crate::screen::intent::{Intent, PromptName, QuestionNumber};
 use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, SPINNER};
 use crate::screen::look::Tone;
 use crate::screen::painter::Painter;
-use crate::screen::terminal::ScreenTerminal;
+use crate::screen::terminal::{ScreenManner, ScreenTerminal};
 
+mod calls;
 mod carry_out;
 mod connect;
 mod external_editor;
+mod lines;
+mod mentions;
+mod own_command;
+mod pictures;
+mod signals;
 mod start;
 
 pub use start::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession};
 
+use calls::DesktopCaller;
 use connect::{Reopening, RimNews};
+use lines::{LinesPrinter, Typing};
+use own_command::RunningCommand;
+use signals::Signals;
 
 /// Talks until the user leaves. The terminal is given back in any case.
 pub async fn run(start: ChatStart<'_>) -> Result<ChatEnd, ChatFailure> {
-    let terminal = ScreenTerminal::take()?;
+    let terminal = ScreenTerminal::take(start.manner)?;
     let mut rim = Rim::new(start, terminal)?;
     rim.connect(Reopening::First);
     rim.look_for_files();
@@ -42,8 +50,10 @@ pub async fn run(start: ChatStart<'_>) -> Result<ChatEnd, ChatFailure> {
     // What is live goes to the scrollback with the rest.
     rim.conversation.replayed();
     let drawn = rim.draw();
-    let left = rim.painter.leave();
-    rim.terminal.write(&left)?;
+    if rim.start.manner == ScreenManner::Drawn {
+        let left = rim.painter.leave();
+        rim.terminal.write(&left)?;
+    }
     drop(rim.terminal);
     if let Some(client) = rim.client {
         client.leave().await;
@@ -59,7 +69,7 @@ struct Rim<'d> {
     painter: Painter,
     conversation: ScreenState,
     /// None while the terminal is somebody else's.
-    keys: Option<EventStream>,
+    keys: Option<Typing>,
     began: Instant,
     drawn: Instant,
     title: String,
@@ -80,6 +90,12 @@ struct Rim<'d> {
     news: mpsc::UnboundedSender<RimNews>,
     heard: mpsc::UnboundedReceiver<RimNews>,
     signals: Signals,
+    caller: DesktopCaller,
+    /// Dropped, it is killed with what it started.
+    own_run: Option<RunningCommand>,
+    lines: LinesPrinter,
+    /// A prompt on its way whose mentions are looked up: the next ones follow it.
+    is_expanding: bool,
     leaves: bool,
 }
 
@@ -88,31 +104,15 @@ enum HeldQuestion {
     Form(ElicitationQuestion),
 }
 
-struct Signals {
-    terminate: Signal,
-    hang_up: Signal,
-    interrupt: Signal,
-    resumed: Signal,
-}
-
-impl Signals {
-    fn watch() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            resumed: signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
-        })
-    }
-}
-
 /// What woke the rim.
 enum Woken {
     Key(Option<std::io::Result<Event>>),
+    Line(Option<String>),
     Agent(Option<ClientEvent>),
     Connected(Result<Box<Connected>, ClientFailure>),
     RimNews(RimNews),
     Resumed,
+    Interrupted,
     Ended,
     Time,
 }
@@ -128,7 +128,7 @@ impl<'d> Rim<'d> {
             directory: directory.clone(),
             agent: AgentFacts {
                 name: "attache".to_owned(),
-                embeds: Embeds::Nothing,
+                takes: PromptTakes { embeds: Embeds::Nothing, pictures: PictureWay::Linked },
                 queues: Queues::Ourselves,
                 can_list: false,
                 can_load: false,
@@ -136,6 +136,10 @@ impl<'d> Rim<'d> {
                 can_rewind: false,
             },
             branch: branch::of(&directory),
+            echo: match start.manner {
+                ScreenManner::Drawn => PromptEcho::Shown,
+                ScreenManner::Lines => PromptEcho::Typed,
+            },
             run: run_name(),
         };
         let mut conversation = ScreenState::new(setting, PromptHistory::open(start.history.take()));
@@ -144,13 +148,15 @@ impl<'d> Rim<'d> {
         }
         let (news, heard) = mpsc::unbounded_channel();
         let now = Instant::now();
+        let keys = Some(Typing::of(start.manner));
         Ok(Self {
             start,
             connecting: None,
             terminal,
             painter: Painter::default(),
             conversation,
-            keys: Some(EventStream::new()),
+            keys,
+            lines: LinesPrinter::default(),
             began: now,
             drawn: now.checked_sub(FRAME).unwrap_or(now),
             title: String::new(),
@@ -168,6 +174,9 @@ impl<'d> Rim<'d> {
             news,
             heard,
             signals: Signals::watch()?,
+            caller: DesktopCaller::from_environment(|name| std::env::var(name).ok()),
+            own_run: None,
+            is_expanding: false,
             leaves: false,
         })
     }
@@ -198,7 +207,7 @@ impl<'d> Rim<'d> {
         let Self { keys, events, connecting, signals, heard, .. } = self;
         let keys = async {
             match keys {
-                Some(keys) => keys.next().await,
+                Some(typing) => typing.next().await,
                 None => std::future::pending().await,
             }
         };
@@ -218,9 +227,9 @@ impl<'d> Rim<'d> {
             biased;
             _ = signals.terminate.recv() => Woken::Ended,
             _ = signals.hang_up.recv() => Woken::Ended,
-            _ = signals.interrupt.recv() => Woken::Ended,
+            _ = signals.interrupt.recv() => Woken::Interrupted,
             _ = signals.resumed.recv() => Woken::Resumed,
-            key = keys => Woken::Key(key),
+            typed = keys => typed,
             connected = connecting => Woken::Connected(connected.map(Box::new)),
             Some(news) = heard.recv() => Woken::RimNews(news),
             () = tokio::time::sleep(pause) => Woken::Time,
@@ -232,7 +241,15 @@ impl<'d> Rim<'d> {
         match woken {
             Woken::Key(Some(Ok(event))) => self.key(event)?,
             // Nobody can type any more.
-            Woken::Key(Some(Err(_)) | None) | Woken::Ended => self.leaves = true,
+            Woken::Key(Some(Err(_)) | None) | Woken::Line(None) | Woken::Ended => self.leaves = true,
+            Woken::Line(Some(line)) => {
+                self.lines.was_typed();
+                self.conversation.line(&line);
+            }
+            Woken::Interrupted => match self.start.manner {
+                ScreenManner::Drawn => self.leaves = true,
+                ScreenManner::Lines => self.conversation.interrupt(),
+            },
             Woken::Agent(Some(event)) => {
                 self.event(event);
                 // What has come meanwhile is drawn at once with it.
@@ -256,7 +273,12 @@ impl<'d> Rim<'d> {
     fn key(&mut self, event: Event) -> Result<(), ChatFailure> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.conversation.key(key),
-            Event::Paste(text) => self.conversation.paste(&text),
+            Event::Paste(text) => match pictures::of_path(&text, &self.start.directories.directory) {
+                Some(picture) => self.conversation.paste_picture(picture),
+                None => self.conversation.paste(&text),
+            },
+            Event::FocusGained => self.caller.is_looked_at(),
+            Event::FocusLost => self.caller.is_left_alone(),
             Event::Resize(..) => {
                 let (columns, rows) = self.terminal.size()?;
                 let cleared = self.painter.resized(columns.into());
@@ -327,6 +349,9 @@ impl<'d> Rim<'d> {
     }
 
     fn draw(&mut self) -> Result<(), ChatFailure> {
+        if self.start.manner == ScreenManner::Lines {
+            return self.print();
+        }
         let view = self.conversation.view();
         let finished = self.conversation.take_finished();
         let mut out = self.painter.frame(&finished, &view);

@@ -14,6 +14,9 @@ use crate::screen::look::{ScreenLook, Tone};
 use crate::screen::markdown::{Streamed, TextPage};
 use crate::screen::wrap::{Margin, cut, wrap};
 
+/// How the id of a command begins that the user runs: no turn of the agent ends it.
+pub(crate) const OWN_RUN: &str = "own-run-";
+
 #[derive(Debug, Default)]
 pub(crate) struct LiveTranscript {
     directory: PathBuf,
@@ -168,6 +171,7 @@ impl LiveTranscript {
         for passing in &mut self.live {
             if let What::Call(call) = &mut passing.what
                 && !call.is_settled()
+                && !call.id().starts_with(OWN_RUN)
             {
                 call.give_up(ended);
             }

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirectories};
 use attache_chat::screen::{
-    ChatFailure, ChatStart, FirstChoices, FirstSession, ScreenLook, TerminalFailure, run as run_screen,
+    ChatFailure, ChatStart, FirstChoices, FirstSession, ScreenLook, ScreenManner, TerminalFailure,
+    run as run_screen,
 };
 use sha2::{Digest, Sha256};
 
@@ -70,7 +71,17 @@ fn start<'d>(
         },
         history: Some(history_file(&sources.dirs.chat_history, &directory)),
         look: ScreenLook::from_environment(|name| std::env::var(name).ok()),
+        manner: manner(args),
         directories: SessionDirectories::new(directory),
+    }
+}
+
+/// A terminal that can't move its cursor gets lines, too.
+fn manner(args: &ChatArgs) -> ScreenManner {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    match args.plain || is_dumb {
+        true => ScreenManner::Lines,
+        false => ScreenManner::Drawn,
     }
 }
 

@@ -37,7 +37,7 @@ impl ScreenState {
 
     /// Whether the screen changes by itself as time passes.
     pub(crate) fn is_moving(&self) -> bool {
-        self.is_working() || self.hint.is_some()
+        self.is_working() || self.own_runs.is_running() || self.hint.is_some()
     }
 
     pub(crate) fn view(&mut self) -> ScreenView {
@@ -112,7 +112,8 @@ impl ScreenState {
         if !waiting.is_empty() {
             let more = waiting.len().saturating_sub(WAITING_LINES);
             let more = if more > 0 { format!("{more} more wait {} ", look.dot()) } else { String::new() };
-            lines.push(Line::from(look.span(Tone::Quiet, format!("  {more}up edits the last"))));
+            let help = format!("  {more}up takes the last back {} ctrl-s steers", look.dot());
+            lines.push(Line::from(look.span(Tone::Quiet, cut(&help, self.columns, look.ellipsis()))));
         }
         lines
     }
