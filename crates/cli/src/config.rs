@@ -23,6 +23,7 @@ use attache_models::{STREAM_IDLE, Vendor};
 use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
 
+mod document;
 mod environment;
 mod error;
 mod file;
@@ -41,6 +42,7 @@ mod telemetry;
 mod tests;
 mod web_search;
 
+pub(crate) use document::{open_document, store_document};
 pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors, nearest};
 use file::FileScope;
