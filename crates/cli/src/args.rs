@@ -52,7 +52,7 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
-    /// Talk to the agent in this terminal; once, for scripts: `-p`. The command if none is named
+    /// Talk to the agent in this terminal, or once for a script (-p); what `attache` alone does
     Chat(ChatArgs),
     /// Play one full session in this terminal; needs no key and no network
     #[command(help_template = PLAIN_HELP, override_usage = "attache demo", after_help = "Example:\n  attache demo")]

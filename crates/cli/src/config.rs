@@ -93,6 +93,10 @@ pub(crate) struct Config {
     pub(crate) thoughts: Sourced<Thoughts>,
     /// Whether editors read, write and run themselves what they offer to.
     pub(crate) client_fs: Sourced<ClientFs>,
+    /// Whose keys the composer of the chat has.
+    pub(crate) chat_keys: Sourced<ChatKeys>,
+    /// Whether the chat writes lines only.
+    pub(crate) chat_plain: Sourced<bool>,
     pub(crate) durability: Sourced<Durability>,
     /// Whether contents of files are kept before tools change them.
     pub(crate) snapshots: Sourced<bool>,
@@ -157,6 +161,13 @@ pub(crate) enum Sandbox {
 pub(crate) enum Thoughts {
     Show,
     Drop,
+}
+
+/// The keys of a shell, or those of vi.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChatKeys {
+    Emacs,
+    Vi,
 }
 
 /// What a power cut may cost: the last moments, or nothing.
@@ -224,6 +235,8 @@ impl Config {
             store: default(dirs.sessions_db.clone()),
             thoughts: default(Thoughts::Show),
             client_fs: default(ClientFs::Auto),
+            chat_keys: default(ChatKeys::Emacs),
+            chat_plain: default(false),
             durability: default(Durability::Normal),
             snapshots: default(true),
             limits: Limits {
@@ -329,6 +342,15 @@ impl Thoughts {
         match self {
             Self::Show => "show",
             Self::Drop => "drop",
+        }
+    }
+}
+
+impl ChatKeys {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Emacs => "emacs",
+            Self::Vi => "vi",
         }
     }
 }

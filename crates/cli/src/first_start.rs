@@ -15,6 +15,7 @@ use crate::args::{Args, ChatArgs};
 use crate::auth::AuthCommands;
 use crate::config::{Config, ProcessEnvironment, store_document};
 use crate::doctor;
+use crate::models;
 use crate::providers::{LiveProviders, standings};
 use crate::sandbox;
 use crate::setup::Sources;
@@ -183,15 +184,14 @@ async fn second_question(place: &FoundProvider) -> Result<PersonSaid<ModelRef>> 
 const MODELS_SHOWN: usize = 8;
 
 fn model_row(info: &ModelInfo) -> String {
-    let price = info.price.as_ref().map(|price| match (price.input, price.output) {
-        (0.0, 0.0) => "free".to_owned(),
-        (input, output) => format!("${input} in, ${output} out per million tokens"),
-    });
-    let name = &info.model.model_id;
-    match price {
-        Some(price) => format!("{name}  ({}k context, {price})", info.context / 1_000),
-        None => format!("{name}  ({}k context)", info.context / 1_000),
-    }
+    let price =
+        info.price.as_ref().map(|price| format!(", {} per million tokens in and out", models::price(price)));
+    format!(
+        "{}  ({} context{})",
+        info.model.model_id,
+        models::tokens(info.context),
+        price.unwrap_or_default()
+    )
 }
 
 async fn third_question(sources: &Sources) -> Result<PersonSaid<Approval>> {

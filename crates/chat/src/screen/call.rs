@@ -3,11 +3,14 @@
 
 use std::path::Path;
 
-use agent_client_protocol_schema::v1::{ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind};
+use agent_client_protocol_schema::v1::{
+    ContentBlock, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
+};
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::content;
 use crate::screen::diff::{self, Counts, ShownChange};
+use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
 use crate::screen::limits::{DIFF_LINES, OUTPUT_TAIL, OWN_LINES, RESULT_LINES};
 use crate::screen::look::{ScreenLook, Tone};
@@ -246,6 +249,18 @@ impl CallBlock {
             }
         }
         lines
+    }
+
+    /// Its pictures, as far as this terminal can draw them.
+    pub(crate) fn drawings(&self, page: TextPage) -> Vec<Drawing> {
+        let images = self.call.content.iter().filter_map(|block| match block {
+            ToolCallContent::Content(content) => match &content.content {
+                ContentBlock::Image(image) => Drawing::of(image, page.look.canvas, page.width),
+                _ => None,
+            },
+            _ => None,
+        });
+        images.collect()
     }
 
     /// Everything it showed, for the details.

@@ -11,16 +11,19 @@ mod history;
 mod sessions;
 mod show;
 mod text;
+mod vi;
 
 pub(crate) use attached::{Embeds, PastedPicture, PictureWay, PromptTakes, embedded, file_uri};
 pub(crate) use completion::{Offer, OwnCommand};
 pub(crate) use files::{FileWalk, KnownFiles, walk};
 pub(crate) use history::PromptHistory;
 pub(crate) use sessions::{KnownSessions, session_of};
+pub use vi::ComposerKeys;
 
 use attached::Attached;
 use completion::offer;
 use text::{Motion, TypedText};
+use vi::ViState;
 
 #[derive(Debug, Default)]
 pub(crate) struct Composer {
@@ -32,6 +35,8 @@ pub(crate) struct Composer {
     /// The offer was put away for the word at this place.
     put_away: Option<usize>,
     attached: Vec<Attached>,
+    /// For whoever wants the keys of vi.
+    vi: Option<ViState>,
     /// Columns that the text had when it was last shown.
     width: usize,
 }
@@ -93,7 +98,7 @@ impl Composer {
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent, words: Vocabulary<'_>) -> Typed {
-        if let Some(typed) = self.key_of_offer(key, words) {
+        if let Some(typed) = self.key_of_offer(key, words).or_else(|| self.key_of_vi(key)) {
             return typed;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -175,6 +180,13 @@ impl Composer {
             _ => return None,
         }
         Some(Typed::Taken)
+    }
+
+    /// More can be completed now than when the word was typed.
+    pub(crate) fn look_again(&mut self, words: Vocabulary<'_>) {
+        if self.offer.is_none() && !self.typed.is_empty() {
+            self.look_for_offer(words);
+        }
     }
 
     fn look_for_offer(&mut self, words: Vocabulary<'_>) {

@@ -16,7 +16,7 @@ use crate::screen::branch;
 use crate::screen::composer::{Embeds, FileWalk, PictureWay, PromptHistory, PromptTakes, walk};
 use crate::screen::conversation::{AgentFacts, PromptEcho, Queues, ScreenSetting, ScreenState};
 use crate::screen::intent::{Intent, PromptName, QuestionNumber};
-use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, SPINNER};
+use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, LOOK_FOR_KEYS, SPINNER, TYPED_LATELY};
 use crate::screen::look::Tone;
 use crate::screen::painter::Painter;
 use crate::screen::terminal::{ScreenManner, ScreenTerminal};
@@ -24,6 +24,7 @@ use crate::screen::terminal::{ScreenManner, ScreenTerminal};
 mod calls;
 mod carry_out;
 mod connect;
+mod drawn;
 mod external_editor;
 mod lines;
 mod mentions;
@@ -66,12 +67,16 @@ struct Rim<'d> {
     start: ChatStart<'d>,
     connecting: Option<(DoorFuture<'d>, Reopening)>,
     terminal: ScreenTerminal,
+    /// Columns and rows that are drawn for.
+    size: (u16, u16),
     painter: Painter,
     conversation: ScreenState,
     /// None while the terminal is somebody else's.
     keys: Option<Typing>,
     began: Instant,
     drawn: Instant,
+    /// When the last key or the last change of size came.
+    typed: Instant,
     title: String,
     client: Option<AgentClient>,
     events: Option<AgentEvents>,
@@ -143,6 +148,7 @@ impl<'d> Rim<'d> {
             run: run_name(),
         };
         let mut conversation = ScreenState::new(setting, PromptHistory::open(start.history.take()));
+        conversation.composer.use_keys(start.keys);
         if let Some(prompt) = start.prompt.take() {
             conversation.say(&prompt);
         }
@@ -153,12 +159,14 @@ impl<'d> Rim<'d> {
             start,
             connecting: None,
             terminal,
+            size: (columns, rows),
             painter: Painter::default(),
             conversation,
             keys,
             lines: LinesPrinter::default(),
             began: now,
             drawn: now.checked_sub(FRAME).unwrap_or(now),
+            typed: now,
             title: String::new(),
             client: None,
             events: None,
@@ -192,6 +200,8 @@ impl<'d> Rim<'d> {
             let pause = match (has_changed, self.conversation.is_moving()) {
                 (true, _) => FRAME.saturating_sub(since),
                 (false, true) => SPINNER,
+                // Keys that come with others may lie there already without waking anybody.
+                (false, false) if self.typed.elapsed() < TYPED_LATELY => LOOK_FOR_KEYS,
                 (false, false) => Duration::from_secs(3600),
             };
             let woken = self.wake(pause).await;
@@ -239,7 +249,10 @@ impl<'d> Rim<'d> {
 
     async fn take(&mut self, woken: Woken) -> Result<(), ChatFailure> {
         match woken {
-            Woken::Key(Some(Ok(event))) => self.key(event)?,
+            Woken::Key(Some(Ok(event))) => {
+                self.typed = Instant::now();
+                self.key(event)?;
+            }
             // Nobody can type any more.
             Woken::Key(Some(Err(_)) | None) | Woken::Line(None) | Woken::Ended => self.leaves = true,
             Woken::Line(Some(line)) => {
@@ -273,18 +286,13 @@ impl<'d> Rim<'d> {
     fn key(&mut self, event: Event) -> Result<(), ChatFailure> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.conversation.key(key),
-            Event::Paste(text) => match pictures::of_path(&text, &self.start.directories.directory) {
+            Event::Paste(text) => match pictures::of_path(&text) {
                 Some(picture) => self.conversation.paste_picture(picture),
                 None => self.conversation.paste(&text),
             },
             Event::FocusGained => self.caller.is_looked_at(),
             Event::FocusLost => self.caller.is_left_alone(),
-            Event::Resize(..) => {
-                let (columns, rows) = self.terminal.size()?;
-                let cleared = self.painter.resized(columns.into());
-                self.terminal.write(&cleared)?;
-                self.conversation.resize(columns, rows);
-            }
+            Event::Resize(..) => self.resize()?,
             _ => {}
         }
         Ok(())
@@ -346,36 +354,6 @@ impl<'d> Rim<'d> {
             Ok(()) => FileWalk::GoOn,
             Err(_) => FileWalk::Stop,
         });
-    }
-
-    fn draw(&mut self) -> Result<(), ChatFailure> {
-        if self.start.manner == ScreenManner::Lines {
-            return self.print();
-        }
-        let view = self.conversation.view();
-        let finished = self.conversation.take_finished();
-        let mut out = self.painter.frame(&finished, &view);
-        let title = self.conversation.title();
-        if title != self.title {
-            out.push_str(&format!("\x1b]2;{title}\x07"));
-            self.title = title;
-        }
-        if !out.is_empty() {
-            self.terminal.write(&out)?;
-        }
-        self.drawn = Instant::now();
-        Ok(())
-    }
-
-    /// Whatever was done to the terminal meanwhile: it is ours again.
-    fn come_back(&mut self) -> Result<(), ChatFailure> {
-        self.terminal.begin()?;
-        let (columns, rows) = self.terminal.size()?;
-        self.conversation.resize(columns, rows);
-        let cleared = self.painter.begin_anew();
-        self.terminal.write(&cleared)?;
-        self.title.clear();
-        Ok(())
     }
 
     fn note(&mut self, role: Tone, text: &str) {

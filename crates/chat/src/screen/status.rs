@@ -21,6 +21,8 @@ pub(crate) struct SessionFacts {
     pub(crate) branch: Option<String>,
     /// What holds commands: "full", "reduced", "none", "off".
     pub(crate) sandbox: Option<String>,
+    /// The mode of the composer's keys.
+    pub(crate) keys: Option<&'static str>,
 }
 
 impl SessionFacts {
@@ -86,7 +88,8 @@ impl SessionFacts {
         let dot = format!(" {} ", look.dot());
         let clean = |text: Option<String>| text.map(|text| look.showable(&harmless::exact_line(&text)));
         let model = self.chosen(&SessionConfigOptionCategory::Model);
-        let mut left: Vec<String> = [self.mode(), model, self.effort(), self.approval(), self.hold()]
+        let keys = self.keys.map(str::to_owned);
+        let mut left: Vec<String> = [keys, self.mode(), model, self.effort(), self.approval(), self.hold()]
             .into_iter()
             .filter_map(clean)
             .collect();
@@ -149,6 +152,7 @@ mod tests {
             usage: Some(usage),
             branch: Some("main".to_owned()),
             sandbox: Some("off".to_owned()),
+            keys: None,
         }
     }
 

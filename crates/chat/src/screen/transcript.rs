@@ -8,6 +8,7 @@ use agent_client_protocol_schema::v1::{ToolCall, ToolCallStatus, ToolCallUpdate,
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::call::CallBlock;
+use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
 use crate::screen::limits::{DETAIL_BYTES, DETAILS_KEPT, LIVE_LINES};
 use crate::screen::look::{ScreenLook, Tone};
@@ -24,6 +25,8 @@ pub(crate) struct LiveTranscript {
     /// What the last line that left belonged to.
     last: Option<Manner>,
     finished: Vec<Line<'static>>,
+    /// Pictures, each with the number of finished lines above it.
+    drawings: Vec<(usize, Drawing)>,
     details: VecDeque<String>,
 }
 
@@ -41,6 +44,7 @@ enum What {
     Thought { id: Option<String>, text: String, ended: bool },
     Call(Box<CallBlock>),
     Lines { lines: Vec<Line<'static>>, manner: Manner },
+    Picture(Drawing),
 }
 
 /// What stands close together, and what apart.
@@ -142,6 +146,13 @@ impl LiveTranscript {
         self.settle(page);
     }
 
+    /// A picture below what was printed last.
+    pub(crate) fn draw(&mut self, drawing: Drawing, page: TextPage) {
+        self.end_text(page);
+        self.add(What::Picture(drawing));
+        self.settle(page);
+    }
+
     /// A sentence of this program.
     pub(crate) fn note(&mut self, role: Tone, text: &str, page: TextPage) {
         let text = page.look.showable(&harmless::exact(text));
@@ -223,9 +234,13 @@ impl LiveTranscript {
                 What::Call(call) if call.is_settled() || self.live.len() > LIVE_LINES => {
                     let lines = call.lines(page, 0, &self.directory);
                     let details = call.details();
+                    let drawings = call.drawings(page);
                     self.keep(details);
                     self.leave(&mut first, lines);
+                    let place = self.finished.len();
+                    self.drawings.extend(drawings.into_iter().map(|drawing| (place, drawing)));
                 }
+                What::Picture(drawing) => self.drawings.push((self.finished.len(), drawing.clone())),
                 What::Lines { lines, .. } => {
                     let lines = std::mem::take(lines);
                     self.leave(&mut first, lines);
@@ -282,6 +297,10 @@ impl LiveTranscript {
         std::mem::take(&mut self.finished)
     }
 
+    pub(crate) fn take_drawings(&mut self) -> Vec<(usize, Drawing)> {
+        std::mem::take(&mut self.drawings)
+    }
+
     /// What can still change, as it looks now.
     pub(crate) fn live(&mut self, page: TextPage, spinner: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
@@ -294,6 +313,8 @@ impl LiveTranscript {
                 What::Call(call) if call.is_asked() => Vec::new(),
                 What::Call(call) => call.lines(page, spinner, &self.directory),
                 What::Lines { lines, .. } => lines.clone(),
+                // Drawn once it stays where it is.
+                What::Picture(_) => Vec::new(),
             };
             if shown.is_empty() {
                 continue;
@@ -312,7 +333,7 @@ impl LiveTranscript {
 impl Passing {
     fn manner(&self) -> Manner {
         match &self.what {
-            What::Answer { .. } => Manner::Answer,
+            What::Answer { .. } | What::Picture(_) => Manner::Answer,
             What::Thought { .. } | What::Call(_) => Manner::Call,
             What::Lines { manner, .. } => *manner,
         }

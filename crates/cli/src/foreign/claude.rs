@@ -73,15 +73,13 @@ pub(super) fn read(session: &ForeignSession) -> Result<Talk, TalkError> {
     for entry in &entries {
         let kind = entry["type"].as_str().unwrap_or_default();
         let is_message = matches!(kind, "user" | "assistant");
+        let is_kept = || kept.is_empty() || entry["uuid"].as_str().is_some_and(|id| kept.contains(id));
         if entry["isSidechain"] == true {
             talk.leave_out("messages of subagents");
-        } else if is_message
-            && !kept.is_empty()
-            && !entry["uuid"].as_str().is_some_and(|id| kept.contains(id))
-        {
-            talk.leave_out("messages of branches that were left");
         } else if entry["isMeta"] == true || entry["isCompactSummary"] == true {
             talk.leave_out("notes of the program");
+        } else if is_message && !is_kept() {
+            talk.leave_out("messages of branches that were left");
         } else if is_message {
             let at = time_of(&entry["timestamp"]).unwrap_or(session.updated_at);
             talk.works_in(entry["cwd"].as_str().unwrap_or_default());

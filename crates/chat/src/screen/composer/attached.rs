@@ -122,6 +122,7 @@ impl Composer {
         let attached = std::mem::take(&mut self.attached);
         self.offer = None;
         self.history.leave();
+        self.begin_insert();
         if text.trim().is_empty() {
             return None;
         }

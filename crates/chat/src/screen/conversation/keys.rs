@@ -1,5 +1,6 @@
 //! What keys and pastes come to: to whatever has them first, then to the composer, then to the conversation.
 
+use agent_client_protocol_schema::v1::SessionInfo;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{Front, MenuRow, ScreenState, SentPlace};
@@ -63,6 +64,19 @@ impl ScreenState {
             }
             _ => {}
         }
+    }
+
+    /// Files that were found, while somebody may be typing the name of one already.
+    pub(crate) fn know_files(&mut self, found: Vec<Box<str>>) {
+        self.composer.files.add(found);
+        let own = self.own_commands();
+        self.composer.look_again(Vocabulary { own: &own, commands: &self.commands });
+    }
+
+    pub(crate) fn know_sessions(&mut self, sessions: Vec<SessionInfo>) {
+        self.composer.sessions.set(sessions);
+        let own = self.own_commands();
+        self.composer.look_again(Vocabulary { own: &own, commands: &self.commands });
     }
 
     /// Something to read in the place of the line of facts.
@@ -157,7 +171,7 @@ impl ScreenState {
     }
 
     fn escape(&mut self) {
-        if self.composer.dismiss() {
+        if self.composer.dismiss() || self.composer.leave_insert() {
             return;
         }
         let is_second = self.last_escape.is_some_and(|last| self.now.saturating_sub(last) < TWICE);

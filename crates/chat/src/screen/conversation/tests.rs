@@ -12,13 +12,15 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::*;
 use crate::screen::composer::{Embeds, PictureWay};
 use crate::screen::content;
+use crate::screen::drawing::Canvas;
 use crate::screen::look::{Colours, Signs};
 use crate::screen::wrap::line_columns;
 
 mod pictures;
 
-const RICH: ScreenLook = ScreenLook { colours: Colours::Sixteen, signs: Signs::Unicode };
-const BARE: ScreenLook = ScreenLook { colours: Colours::None, signs: Signs::Ascii };
+const RICH: ScreenLook =
+    ScreenLook { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode };
+const BARE: ScreenLook = ScreenLook { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
 
 fn talk_on(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
     let agent = AgentFacts {
@@ -386,4 +388,45 @@ fn a_command_of_the_users_own_goes_along_with_the_next_prompt() {
     let told = sent[0]["resource"]["text"].as_str().unwrap();
     assert!(told.contains("$ cargo test\none failed\n(exit status: 101)"), "{told}");
     assert_eq!(sent[1]["text"], "why?");
+}
+
+#[test]
+fn what_is_finished_while_a_page_covers_the_screen_comes_behind_it() {
+    let mut talk = talk();
+    say(&mut talk, "hello");
+    talk.take_finished();
+    press(&mut talk, KeyCode::Char('?'));
+    assert_eq!(talk.view().extent, ViewExtent::Whole);
+    answer(&mut talk, "Said meanwhile.\n\n");
+    end(&mut talk, 1);
+    assert!(talk.take_finished().is_empty());
+    press(&mut talk, KeyCode::Esc);
+    let shown: Vec<String> = talk.take_finished().iter().map(ToString::to_string).collect();
+    assert!(shown.contains(&"  Said meanwhile.".to_owned()), "{shown:?}");
+}
+
+#[test]
+fn files_that_are_found_later_are_offered_for_what_is_typed_already() {
+    let mut talk = talk();
+    type_in(&mut talk, "look at @main");
+    talk.know_files(vec!["src/main.rs".into()]);
+    assert!(screen(&mut talk).iter().any(|line| line.contains("@src/main.rs")));
+}
+
+#[test]
+fn a_picture_is_drawn_below_its_name_where_the_terminal_can() {
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let image = || {
+        let image = agent_client_protocol_schema::v1::ImageContent::new(png, "image/png");
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::Image(image)))
+    };
+    let mut talk = talk_on(80, 24, ScreenLook { canvas: Canvas::Kitty, ..RICH });
+    talk.update(image());
+    let lines = talk.take_finished();
+    let drawings = talk.take_drawings();
+    assert_eq!((lines.len(), drawings.len(), drawings[0].0), (1, 1, 1));
+    let mut plain = talk_on(80, 24, RICH);
+    plain.update(image());
+    assert_eq!((plain.take_finished().len(), plain.take_drawings().len()), (1, 0));
 }

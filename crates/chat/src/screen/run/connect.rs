@@ -96,8 +96,8 @@ impl Rim<'_> {
                 self.questions.remove(&number);
                 self.conversation.withdraw(number);
             }
-            RimNews::Files(found) => self.conversation.composer.files.add(found),
-            RimNews::Known(sessions) => self.conversation.composer.sessions.set(sessions),
+            RimNews::Files(found) => self.conversation.know_files(found),
+            RimNews::Known(sessions) => self.conversation.know_sessions(sessions),
             RimNews::State(state) => self.conversation.facts_mut().sandbox = state.sandbox,
             RimNews::Printed(piece) => self.conversation.own_output(&piece),
             RimNews::Ran(end, went) => {

@@ -76,6 +76,8 @@ impl Rim<'_> {
         let mut text = String::new();
         let mut add = |lines: &[String]| lines.iter().for_each(|line| text.push_str(&format!("{line}\r\n")));
         let finished = self.conversation.take_finished();
+        // Their names stand among the lines.
+        drop(self.conversation.take_drawings());
         add(&finished.iter().map(|line| line.to_string().trim_end().to_owned()).collect::<Vec<_>>());
         let hint = self.conversation.hint_shown();
         if hint.is_some() && hint != self.lines.hint {

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 
 use base64::Engine;
@@ -15,9 +15,9 @@ use crate::client::words_of;
 use crate::screen::composer::{PastedPicture, file_uri};
 use crate::screen::limits::{CLIPBOARD_TIME, PASTE_MOST};
 
-/// The picture whose path this is, as terminals paste what is dropped on them: quoted, escaped, or as a URI.
+/// The picture whose whole path this is, as terminals paste what is dropped on them: quoted, escaped, or as a URI.
 /// Everything else is text.
-pub(super) fn of_path(pasted: &str, directory: &Path) -> Option<PastedPicture> {
+pub(super) fn of_path(pasted: &str) -> Option<PastedPicture> {
     let line = pasted.trim();
     if line.is_empty() || line.contains('\n') || line.len() > 4096 {
         return None;
@@ -25,10 +25,14 @@ pub(super) fn of_path(pasted: &str, directory: &Path) -> Option<PastedPicture> {
     let path = match line.strip_prefix("file://") {
         Some(encoded) => PathBuf::from(decoded(encoded)?),
         None => match words_of(line).ok()?.as_slice() {
-            [path] => directory.join(path),
+            [path] => PathBuf::from(path),
             _ => return None,
         },
     };
+    // A name alone is more likely meant as a word.
+    if !path.is_absolute() {
+        return None;
+    }
     let mut bytes = Vec::new();
     let metadata = std::fs::metadata(&path).ok()?;
     if !metadata.is_file() || metadata.len() > PASTE_MOST as u64 {
@@ -133,14 +137,15 @@ mod tests {
             format!("'{shown}'"),
             shown.replace(' ', "\\ "),
             format!("file://{}\n", shown.replace(' ', "%20")),
-            "'a shot.png'".to_owned(),
         ] {
-            let picture = of_path(&pasted, directory.path()).unwrap_or_else(|| panic!("{pasted}"));
+            let picture = of_path(&pasted).unwrap_or_else(|| panic!("{pasted}"));
             assert_eq!((picture.name.as_str(), picture.mime.as_str()), ("a shot.png", "image/png"));
             assert!(picture.uri.unwrap().ends_with("/a%20shot.png"));
         }
-        for text in ["text.png", "nowhere.png", "two words", "", "a\nb", "'open", "file://%zz"] {
-            assert_eq!(of_path(text, directory.path()), None, "{text:?}");
+        let no_picture = directory.path().join("text.png").display().to_string();
+        for text in [&no_picture, "a shot.png", "nowhere.png", "two words", "", "a\nb", "'open", "file://%zz"]
+        {
+            assert_eq!(of_path(text), None, "{text:?}");
         }
     }
 }

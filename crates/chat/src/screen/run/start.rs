@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::client::{AgentDoor, Introduction, SessionDirectories};
+use crate::screen::composer::ComposerKeys;
 use crate::screen::look::ScreenLook;
 use crate::screen::terminal::{ScreenManner, TerminalFailure};
 
@@ -21,6 +22,7 @@ pub struct ChatStart<'d> {
     pub history: Option<PathBuf>,
     pub look: ScreenLook,
     pub manner: ScreenManner,
+    pub keys: ComposerKeys,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
