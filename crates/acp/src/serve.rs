@@ -12,6 +12,7 @@ use std::sync::Arc;
 use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::ports::{BoxFuture, Clock};
+use attache_core::watchdog::Containment;
 use attache_rpc::{Connection, MessageSink, MessageSource, Options, Peer};
 
 use crate::accounts::Accounts;
@@ -50,6 +51,10 @@ pub trait Host: Send + Sync + Debug {
     ) -> BoxFuture<'static, Result<(), String>>;
     /// What is out of order on this host and was not told yet. The client that opens the next session is told.
     fn take_warnings(&self) -> Vec<Warning>;
+    /// What holds commands here; looked for if nobody has asked yet. `None` on a host that runs none.
+    fn containment(&self) -> BoxFuture<'static, Option<Containment>> {
+        Box::pin(std::future::ready(None))
+    }
 }
 
 /// Two names of directories, once the links in them are followed.

@@ -12,6 +12,7 @@ use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
+use attache_core::watchdog::{Containment, HostContainment};
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, MessageSink, MessageSource, Options, Trace, json_lines, stdio};
 use attache_sandbox::check_places;
@@ -110,7 +111,7 @@ impl OwnAgent {
             hub: setup.hub.clone(),
             accounts: Some(Arc::new(keys)),
             clock: setup.clock.clone(),
-            host: Arc::new(Machine::of(sources)),
+            host: Arc::new(Machine::of(sources, &setup)),
             version: env!("CARGO_PKG_VERSION"),
             thoughts: match config.thoughts.value {
                 Thoughts::Show => to_wire::ThoughtUpdates::Show,
@@ -243,11 +244,16 @@ pub(crate) struct Machine {
     troubles: Troubles,
     /// Of all sessions.
     scratch: PathBuf,
+    containment: HostContainment,
 }
 
 impl Machine {
-    pub(crate) fn of(sources: &Sources) -> Self {
-        Self { troubles: sources.troubles.clone(), scratch: sources.dirs.scratch.clone() }
+    pub(crate) fn of(sources: &Sources, setup: &Setup) -> Self {
+        Self {
+            troubles: sources.troubles.clone(),
+            scratch: sources.dirs.scratch.clone(),
+            containment: setup.containment.clone(),
+        }
     }
 }
 
@@ -282,6 +288,11 @@ impl Host for Machine {
 
     fn take_warnings(&self) -> Vec<Warning> {
         self.troubles.take()
+    }
+
+    fn containment(&self) -> BoxFuture<'static, Option<Containment>> {
+        let found = self.containment.clone();
+        Box::pin(async move { tokio::task::spawn_blocking(move || found.get()).await.ok() })
     }
 
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {

@@ -3,6 +3,7 @@
 mod chat;
 mod inspection;
 mod mcp;
+mod seat;
 mod session_options;
 
 use std::ffi::OsString;
@@ -10,12 +11,15 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use attache_core::legible::legible_path;
-use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
-pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
+pub(crate) use inspection::{
+    DiffArgs, ForeignArgs, ForeignName, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy,
+};
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
+pub(crate) use seat::Seat;
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -48,7 +52,7 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
-    /// Ask the agent once, for scripts and pipelines: `-p`
+    /// Talk to the agent in this terminal, or once for a script (-p); what `attache` alone does
     Chat(ChatArgs),
     /// Play one full session in this terminal; needs no key and no network
     #[command(help_template = PLAIN_HELP, override_usage = "attache demo", after_help = "Example:\n  attache demo")]
@@ -61,6 +65,8 @@ pub(crate) enum CliCommand {
     Doctor(DoctorArgs),
     /// Put attache into the settings of an editor
     Init(InitArgs),
+    /// Take over the sessions of Claude Code, Codex, goose, opencode and Gemini CLI
+    Import(ForeignArgs),
     /// Show, add, test and remove MCP servers, or be one
     Mcp(McpArgs),
     /// Search, show, export, import, archive and delete stored sessions
@@ -82,7 +88,7 @@ pub(crate) enum CliCommand {
 }
 
 /// All commands and options on one screen.
-const MAIN_HELP: &str = "{about}: {usage}\n{all-args}{after-help}\n";
+const MAIN_HELP: &str = "{about}: {usage}\nCommands:\n{subcommands}\nOptions:\n{options}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";
@@ -316,13 +322,12 @@ pub(crate) enum ExportFormat {
 
 impl Args {
     /// Reads the process's arguments. The error is what clap says: help and version among them.
-    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
-        let args = Self::try_parse_from(with_help_as_option(std::env::args_os()))?;
-        if args.command.is_none() && !args.global.print_config {
-            let message = "a command is missing: acp, chat, demo, models, auth, doctor, mcp, sessions, usage or completions";
-            return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
+    pub(crate) fn from_command_line(seat: Seat) -> Result<Self, clap::Error> {
+        let mut words = with_help_as_option(std::env::args_os());
+        if words.len() == 1 && seat == Seat::Terminal {
+            words.push("chat".into());
         }
-        Ok(args)
+        Self::try_parse_from(words)?.with_command(seat)
     }
 
     /// Moves to the directory of `--cwd`; what is named relative to where the command was typed stays that.
@@ -357,6 +362,7 @@ impl Args {
                 | CliCommand::Auth(_)
                 | CliCommand::Doctor(_)
                 | CliCommand::Init(_)
+                | CliCommand::Import(_)
                 | CliCommand::Mcp(_)
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)
@@ -381,6 +387,8 @@ fn with_help_as_option(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn parse(line: &str) -> Result<Args, clap::Error> {
@@ -506,6 +514,7 @@ mod tests {
             "sessions import",
             "sessions diff",
             "usage",
+            "import",
             "completions",
         ];
         for command in commands {

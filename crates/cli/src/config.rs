@@ -23,6 +23,7 @@ use attache_models::{STREAM_IDLE, VENDORS, Vendor};
 use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
 
+mod document;
 mod environment;
 mod error;
 mod file;
@@ -41,6 +42,7 @@ mod telemetry;
 mod tests;
 mod web_search;
 
+pub(crate) use document::{open_document, store_document};
 pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors, nearest};
 use file::FileScope;
@@ -91,6 +93,10 @@ pub(crate) struct Config {
     pub(crate) thoughts: Sourced<Thoughts>,
     /// Whether editors read, write and run themselves what they offer to.
     pub(crate) client_fs: Sourced<ClientFs>,
+    /// Whose keys the composer of the chat has.
+    pub(crate) chat_keys: Sourced<ChatKeys>,
+    /// Whether the chat writes lines only.
+    pub(crate) chat_plain: Sourced<bool>,
     pub(crate) durability: Sourced<Durability>,
     /// Whether contents of files are kept before tools change them.
     pub(crate) snapshots: Sourced<bool>,
@@ -155,6 +161,13 @@ pub(crate) enum Sandbox {
 pub(crate) enum Thoughts {
     Show,
     Drop,
+}
+
+/// The keys of a shell, or those of vi.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChatKeys {
+    Emacs,
+    Vi,
 }
 
 /// What a power cut may cost: the last moments, or nothing.
@@ -233,6 +246,8 @@ impl Config {
             store: default(dirs.sessions_db.clone()),
             thoughts: default(Thoughts::Show),
             client_fs: default(ClientFs::Auto),
+            chat_keys: default(ChatKeys::Emacs),
+            chat_plain: default(false),
             durability: default(Durability::Normal),
             snapshots: default(true),
             limits: Limits {
@@ -338,6 +353,15 @@ impl Thoughts {
         match self {
             Self::Show => "show",
             Self::Drop => "drop",
+        }
+    }
+}
+
+impl ChatKeys {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Emacs => "emacs",
+            Self::Vi => "vi",
         }
     }
 }

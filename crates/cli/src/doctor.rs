@@ -6,10 +6,12 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use attache_core::ports::store::ModelRef;
 
 use crate::answer;
 use crate::args::DoctorArgs;
 use crate::config::{ConfigError, ConfigErrors};
+use crate::providers::{LiveProviders, Standing};
 use crate::setup::Sources;
 
 mod commands;
@@ -50,6 +52,22 @@ impl Finding {
 
     fn fail(subject: &'static str, text: impl Into<String>, next: impl Into<String>) -> Self {
         Self { subject, level: FindingLevel::Fail, text: text.into(), next: next.into() }
+    }
+}
+
+/// Asks a model for one word. `Err` says what went wrong, and what to do about it.
+pub(crate) async fn try_model(
+    sources: &Sources,
+    live: &LiveProviders,
+    standing: &Standing<'_>,
+    model: &ModelRef,
+) -> Result<String, String> {
+    let Finding { level, text, next, .. } =
+        prompt::check(sources, live, standing, model, model::ListedModels::Given).await;
+    match level {
+        FindingLevel::Ok => Ok(text),
+        FindingLevel::Warn | FindingLevel::Fail if next.is_empty() => Err(text),
+        FindingLevel::Warn | FindingLevel::Fail => Err(format!("{text}\n{next}")),
     }
 }
 

@@ -5,9 +5,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
-use crate::args::{AcpArgs, Args, CliCommand};
+use crate::args::{AcpArgs, Args, CliCommand, Seat};
 use crate::config::{Config, ProcessEnvironment};
 use crate::dirs::Dirs;
+use crate::first_start::FirstStart;
 use crate::paint::Paint;
 use crate::setup::Sources;
 
@@ -27,6 +28,8 @@ mod damage;
 mod demo;
 mod dirs;
 mod doctor;
+mod first_start;
+mod foreign;
 mod guarded;
 mod init;
 mod jsonc;
@@ -58,7 +61,8 @@ fn main() -> ExitCode {
         return code;
     }
     memory::give_back_large_blocks();
-    let mut args = match Args::from_command_line() {
+    let seat = if answer::is_typed() && answer::is_seen() { Seat::Terminal } else { Seat::Elsewhere };
+    let mut args = match Args::from_command_line(seat) {
         Ok(args) => args,
         Err(usage) => return refuse_usage(&usage),
     };
@@ -180,7 +184,14 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             }
             return acp::run(sources, acp_args).await;
         }
-        Some(CliCommand::Chat(chat_args)) => return chat::run(sources, chat_args).await,
+        Some(CliCommand::Chat(chat_args)) => {
+            return match first_start::lead(args, chat_args, sources).await? {
+                FirstStart::NotNeeded => chat::run(sources, chat_args).await,
+                FirstStart::Configured(sources) => chat::run(&sources, chat_args).await,
+                FirstStart::Left(code) => Ok(code),
+            };
+        }
+        Some(CliCommand::Import(import)) => return foreign::run(sources, import).await,
         Some(CliCommand::Init(_) | CliCommand::Trust(_) | CliCommand::Completions { .. }) | None => {}
     }
     Ok(ExitCode::SUCCESS)
@@ -189,6 +200,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
 /// A user who types the command by hand most likely wanted something else.
 const ACP_ON_A_TERMINAL: &str = "\
 attache acp is what an editor starts: it waits for ACP messages, one JSON object per line, on standard input.
+  attache                     talk to the agent here
   attache init                put attache into your editor's settings
   attache demo                see a whole session in this terminal
 Ctrl-D ends it.";

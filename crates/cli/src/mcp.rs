@@ -24,7 +24,7 @@ use attache_core::ports::tool::Workspace;
 
 use crate::answer;
 use crate::args::{McpArgs, McpCommand};
-use crate::config::nearest;
+use crate::config::{nearest, open_document, store_document};
 use crate::limits::MCP_LOOK;
 use crate::projects::HostProjects;
 use crate::setup::{Sources, mcp_servers};
@@ -123,14 +123,14 @@ async fn test(sources: &Sources, name: &str) -> Result<ExitCode> {
 
 fn remove(sources: &Sources, name: &str) -> Result<ExitCode> {
     let file = &sources.config.file;
-    let mut document = edit::open(file)?;
+    let mut document = open_document(file)?;
     if !edit::remove(&mut document, name) {
         let names: Vec<&str> =
             sources.config.servers.iter().map(|server| server.entry.name.as_str()).collect();
         let near = nearest(name, &names).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         bail!("{} has no MCP server `{name}`{near}", file.display());
     }
-    edit::store(file, &document)?;
+    store_document(file, &document)?;
     answer::write(&format!("Removed {name} from {}.\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -48,6 +48,8 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     page.path("store", &config.store);
     page.entry("thoughts", config.thoughts.value.as_str(), &config.thoughts.origin);
     page.entry("client_fs", config.client_fs.value.as_str(), &config.client_fs.origin);
+    page.entry("chat_keys", config.chat_keys.value.as_str(), &config.chat_keys.origin);
+    page.entry("chat_plain", config.chat_plain.value, &config.chat_plain.origin);
     page.entry("durability", config.durability.value.as_str(), &config.durability.origin);
     page.entry("snapshots", config.snapshots.value, &config.snapshots.origin);
     page.limits(&config.limits);

@@ -76,6 +76,8 @@ pub(crate) struct Setup {
     pub(crate) providers: LiveProviders,
     pub(crate) store: SqliteStore,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What holds commands, as the hub knows it.
+    pub(crate) containment: HostContainment,
     /// `None` unless the user wants it.
     pub(crate) telemetry: Option<Arc<OtlpExporter>>,
 }
@@ -123,6 +125,7 @@ impl Setup {
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config, &scratch)?;
         let clock = system_clock();
+        let containment = containment(sources, &sandbox);
         let user_directory = dirs.config_file.parent().map(Path::to_owned);
         let surroundings = MachineSurroundings::new(sandbox.clone(), user_directory)
             .with_skill_paths(config.skill_paths.value.clone());
@@ -163,13 +166,13 @@ impl Setup {
                 rules: config.rules.iter().map(ConfiguredRule::rule).collect(),
                 hooks: config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect(),
                 approval: config.approval.value,
-                containment: containment(sources, &sandbox),
+                containment: containment.clone(),
                 people: People::Present,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),
         });
-        Ok(Self { hub, providers, store, clock, telemetry })
+        Ok(Self { hub, providers, store, clock, containment, telemetry })
     }
 }
 

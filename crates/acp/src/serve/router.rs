@@ -149,8 +149,9 @@ impl ClientConnection {
                 self.set_config_option(&session_id, &config_id, value, responder);
             }
             ClientRequest::Status { session_id } => {
+                let containment = self.agent.host.containment();
                 self.with_session(session_id, responder, |found| async move {
-                    Ok(status_result(&found.status().await?))
+                    Ok(status_result(&found.status().await?, containment.await))
                 })
             }
             ClientRequest::Export { session_id, format } => self.export(session_id, format, responder),

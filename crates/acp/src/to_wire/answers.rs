@@ -20,6 +20,7 @@ use attache_core::metadata::OWN_KEY;
 use attache_core::ports::client::{Ask, ModeProposal, Permission};
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown};
+use attache_core::watchdog::Containment;
 use serde_json::{Map, Value, json};
 
 use crate::accounts::{CommandLine, Login, LoginWay};
@@ -151,7 +152,8 @@ pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen:
     result
 }
 
-pub fn status_result(status: &SessionStatus) -> Value {
+/// `containment`: what holds commands, on a host that runs some.
+pub fn status_result(status: &SessionStatus, containment: Option<Containment>) -> Value {
     let mut result = match &status.state {
         RunState::Idle => json!({ "state": "idle" }),
         RunState::Busy => json!({ "state": "busy" }),
@@ -171,6 +173,14 @@ pub fn status_result(status: &SessionStatus) -> Value {
     match status.runs {
         Runs::Here => {}
         Runs::Elsewhere => result["runsIn"] = json!("another process"),
+    }
+    if let Some(containment) = containment {
+        result["sandbox"] = json!(match containment {
+            Containment::Full => "full",
+            Containment::Reduced => "reduced",
+            Containment::None => "none",
+            Containment::ExplicitlyOff => "off",
+        });
     }
     result
 }

@@ -53,6 +53,9 @@ pub(crate) struct ChatArgs {
     /// Work in this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Write lines only, each once: for screen readers
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) plain: bool,
     /// Talk to this agent instead
     #[arg(long, value_name = "COMMAND")]
     pub(crate) agent_command: Option<String>,
@@ -65,7 +68,6 @@ pub(crate) struct ChatArgs {
 /// against the options.
 const HELP: &str = "\
 {about}
-
 {usage-heading} {usage}
 
   -p, --print            Print one answer; what is piped in is the prompt, or context of PROMPT
@@ -82,6 +84,7 @@ const HELP: &str = "\
       --agent ID         Agent: build, plan or one of yours
       --sandbox LEVEL    How commands are confined: auto, require or off
       --cwd DIR          Work there
+      --plain            Write lines only, each once: for screen readers
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
       --trace FILE       Write the ACP traffic to this file
 Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}

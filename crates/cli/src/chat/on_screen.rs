@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirectories};
 use attache_chat::screen::{
-    ChatFailure, ChatStart, FirstChoices, FirstSession, ScreenLook, TerminalFailure, run as run_screen,
+    ChatFailure, ChatStart, ComposerKeys, FirstChoices, FirstSession, ScreenLook, ScreenManner,
+    TerminalFailure, run as run_screen,
 };
 use sha2::{Digest, Sha256};
 
@@ -14,6 +15,7 @@ use super::VERSION;
 use super::own_door::OwnDoor;
 use crate::answer;
 use crate::args::ChatArgs;
+use crate::config::ChatKeys;
 use crate::setup::Sources;
 
 pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> {
@@ -70,7 +72,21 @@ fn start<'d>(
         },
         history: Some(history_file(&sources.dirs.chat_history, &directory)),
         look: ScreenLook::from_environment(|name| std::env::var(name).ok()),
+        manner: manner(sources, args),
+        keys: match sources.config.chat_keys.value {
+            ChatKeys::Emacs => ComposerKeys::Emacs,
+            ChatKeys::Vi => ComposerKeys::Vi,
+        },
         directories: SessionDirectories::new(directory),
+    }
+}
+
+/// A terminal that can't move its cursor gets lines, too.
+fn manner(sources: &Sources, args: &ChatArgs) -> ScreenManner {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    match args.plain || sources.config.chat_plain.value || is_dumb {
+        true => ScreenManner::Lines,
+        false => ScreenManner::Drawn,
     }
 }
 

@@ -14,7 +14,7 @@ use toml_edit::Value;
 use super::error::shown;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
-use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path, telemetry};
+use super::{ChatKeys, Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path, telemetry};
 
 pub(super) struct SettingKey {
     /// Dotted, as in the file.
@@ -112,6 +112,23 @@ pub(super) const KEYS: &[SettingKey] = &[
         assign: |config, input, origin| {
             let value = one_of(input.text()?, &[ClientFs::Auto, ClientFs::Never], ClientFs::as_str)?;
             config.client_fs = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "chat_keys",
+        expected: "\"emacs\" or \"vi\"",
+        assign: |config, input, origin| {
+            let value = one_of(input.text()?, &[ChatKeys::Emacs, ChatKeys::Vi], ChatKeys::as_str)?;
+            config.chat_keys = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "chat_plain",
+        expected: "true or false",
+        assign: |config, input, origin| {
+            config.chat_plain = Sourced { value: input.switch()?, origin };
             Ok(())
         },
     },

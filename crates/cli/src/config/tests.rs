@@ -81,11 +81,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -413,7 +413,7 @@ fn variables_and_options_are_named_in_their_errors() {
     assert_eq!(
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
-         ATTACHE_AGENT, ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
+         ATTACHE_AGENT, ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_CHAT_KEYS, ATTACHE_CHAT_PLAIN, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
          ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
@@ -615,6 +615,8 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
          store = \"/s.db\"  # option --store\n\
          thoughts = \"show\"  # default\n\
          client_fs = \"auto\"  # default\n\
+         chat_keys = \"emacs\"  # default\n\
+         chat_plain = false  # default\n\
          durability = \"full\"  # environment ATTACHE_DURABILITY\n\
          snapshots = true  # default\n\
          \n[limits]\n\

@@ -14,11 +14,12 @@ use attache_core::ports::mcp::{
 use super::{edit, json};
 use crate::answer;
 use crate::args::McpAddArgs;
+use crate::config::{open_document, store_document};
 use crate::projects::shell_word;
 
 pub(super) fn run(file: &Path, args: &McpAddArgs) -> Result<ExitCode> {
     let entries = entries(args)?;
-    let mut document = edit::open(file)?;
+    let mut document = open_document(file)?;
     let known = edit::names(&document);
     for entry in &entries {
         if known.contains(&entry.name) {
@@ -34,7 +35,7 @@ pub(super) fn run(file: &Path, args: &McpAddArgs) -> Result<ExitCode> {
         }
         edit::put(&mut document, entry);
     }
-    edit::store(file, &document)?;
+    store_document(file, &document)?;
     for entry in &entries {
         tell_of_plain_values(entry);
         answer::write(&format!(

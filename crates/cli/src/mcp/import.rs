@@ -11,7 +11,7 @@ use toml_edit::{DocumentMut, Item};
 
 use super::{edit, json};
 use crate::answer;
-use crate::config::read_text;
+use crate::config::{open_document, read_text, store_document};
 use crate::limits::MAX_CONFIG_FILE_BYTES;
 use crate::setup::Sources;
 
@@ -38,7 +38,7 @@ pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<E
         None => in_usual_places(sources)?,
     };
     let config = &sources.config.file;
-    let mut document = edit::open(config)?;
+    let mut document = open_document(config)?;
     let mut known = edit::names(&document);
     let mut new: Vec<(PathBuf, ServerEntry)> = Vec::new();
     for (file, entries) in found {
@@ -65,7 +65,7 @@ pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<E
         bail!("nothing was imported; to import it: attache mcp import --yes");
     }
     new.iter().for_each(|(_, entry)| edit::put(&mut document, entry));
-    edit::store(config, &document)?;
+    store_document(config, &document)?;
     answer::write(&format!("Added {} to {}.\n", counted(new.len()), config.display()))?;
     Ok(ExitCode::SUCCESS)
 }

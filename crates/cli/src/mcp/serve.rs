@@ -34,7 +34,7 @@ const WHOLE_END: Duration = Duration::from_millis(2_900);
 pub(super) async fn run(sources: &Sources, args: &McpServeArgs) -> Result<ExitCode> {
     let setup = Setup::open(sources, None)?;
     let usual = std::env::current_dir().context("the current directory can't be found")?;
-    let host = ServedMachine { machine: Arc::new(Machine::of(sources)), usual };
+    let host = ServedMachine { machine: Arc::new(Machine::of(sources, &setup)), usual };
     let (store, search) = (Arc::new(setup.store.clone()), Arc::new(setup.store.clone()));
     let version = env!("CARGO_PKG_VERSION");
     let services = McpServices::new(setup.hub.clone(), store, search, Arc::new(host), version);

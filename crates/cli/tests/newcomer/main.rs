@@ -4,6 +4,7 @@
 
 mod canary;
 mod doctor;
+mod first_start;
 mod keyring;
 mod keys;
 mod logins;
