@@ -121,6 +121,15 @@ impl OwnAgent {
         Self { setup, services }
     }
 
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.setup.hub
+    }
+
+    /// For who serves its clients in another way.
+    pub(crate) fn services(&self) -> AgentServices {
+        self.services.clone()
+    }
+
     /// Serves one more client.
     pub(crate) fn connect(
         &self,

@@ -3,6 +3,7 @@
 mod chat;
 mod inspection;
 mod mcp;
+mod serve;
 mod session_options;
 
 use std::ffi::OsString;
@@ -16,6 +17,7 @@ use clap_complete::Shell;
 pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
+pub(crate) use serve::{ListenTarget, ServeArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -63,6 +65,8 @@ pub(crate) enum CliCommand {
     Init(InitArgs),
     /// Show, add, test and remove MCP servers, or be one
     Mcp(McpArgs),
+    /// Serve the agent to clients elsewhere, over WebSocket and HTTP
+    Serve(ServeArgs),
     /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
     /// Allow a project's own configuration, or take that back
@@ -319,7 +323,7 @@ impl Args {
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
         let args = Self::try_parse_from(with_help_as_option(std::env::args_os()))?;
         if args.command.is_none() && !args.global.print_config {
-            let message = "a command is missing: acp, chat, demo, models, auth, doctor, mcp, sessions, usage or completions";
+            let message = "a command is missing: acp, chat, demo, models, auth, doctor, mcp, serve, sessions, usage or completions";
             return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
         }
         Ok(args)
@@ -358,6 +362,7 @@ impl Args {
                 | CliCommand::Doctor(_)
                 | CliCommand::Init(_)
                 | CliCommand::Mcp(_)
+                | CliCommand::Serve(_)
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)
                 | CliCommand::Usage(_)
@@ -461,6 +466,8 @@ mod tests {
             "models refresh anthropic",
             "auth logout",
             "sessions list --limit 0",
+            "serve --listen nowhere",
+            "serve --listen unix:",
             "doctor now",
             "sessions",
             "sessions show",
@@ -498,6 +505,7 @@ mod tests {
             "mcp add",
             "mcp import",
             "mcp serve",
+            "serve",
             "sessions",
             "sessions list",
             "sessions show",

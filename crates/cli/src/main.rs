@@ -42,9 +42,11 @@ mod projects;
 mod providers;
 mod sandbox;
 mod seclusion;
+mod serve;
 mod sessions;
 mod setup;
 mod telemetry;
+mod token;
 mod troubles;
 mod trust;
 mod unfinished_imports;
@@ -171,6 +173,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(CliCommand::Auth(auth)) => auth::AuthCommands::new(sources).run(&auth.command).await?,
         Some(CliCommand::Doctor(doctor)) => return doctor::run(sources, doctor).await,
         Some(CliCommand::Mcp(mcp)) => return mcp::run(sources, mcp).await,
+        Some(CliCommand::Serve(serve)) => return serve::run(sources, serve).await,
         Some(CliCommand::Acp(AcpArgs { login: Some(provider), .. })) => {
             auth::AuthCommands::new(sources).login_to_any(provider.as_deref()).await?;
         }

@@ -14,7 +14,7 @@ use toml_edit::Value;
 use super::error::shown;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
-use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path, telemetry};
+use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, serve, store_path, telemetry};
 
 pub(super) struct SettingKey {
     /// Dotted, as in the file.
@@ -183,6 +183,51 @@ pub(super) const KEYS: &[SettingKey] = &[
         },
     },
     SettingKey {
+        path: "serve.workspaces",
+        expected: "an array of paths",
+        assign: |config, input, origin| {
+            let value = input.paths(config.home.as_deref())?;
+            config.serve.workspaces = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.hosts",
+        expected: "an array of host names, such as \"agent.example.com\"",
+        assign: |config, input, origin| {
+            let value = input.words()?;
+            if let Some(wrong) = value.iter().find(|host| !serve::is_host(host)) {
+                let reason = format!("\"{}\" is no host name; leave out scheme and path", shown(wrong));
+                return Err(SettingRefusal::Because(reason));
+            }
+            config.serve.hosts = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.origins",
+        expected: "an array of origins, such as \"https://app.example.com\"",
+        assign: |config, input, origin| {
+            let value = input.words()?;
+            if let Some(wrong) = value.iter().find(|origin| !serve::is_origin(origin)) {
+                let reason =
+                    format!("\"{}\" is no origin: scheme://host, with a port if it has one", shown(wrong));
+                return Err(SettingRefusal::Because(reason));
+            }
+            config.serve.origins = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.drain_seconds",
+        expected: "a whole number from 0 to 3600",
+        assign: |config, input, origin| {
+            let value = Duration::from_secs(input.number(0, 3_600)?);
+            config.serve.drain = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
         path: "telemetry.enabled",
         expected: "true or false",
         assign: |config, input, origin| {
@@ -308,6 +353,20 @@ impl<'a> SettingInput<'a> {
             std::path::absolute(&path).map_err(|_| SettingRefusal::Mismatch)
         };
         texts.into_iter().map(absolute).collect()
+    }
+
+    /// Several words: an array in the file, commas between them in a variable.
+    fn words(&self) -> Result<Vec<String>, SettingRefusal> {
+        match self {
+            Self::Toml { value, .. } => {
+                let items = value.as_array().ok_or(SettingRefusal::Mismatch)?.iter();
+                items
+                    .map(|item| item.as_str().map(str::to_owned))
+                    .collect::<Option<_>>()
+                    .ok_or(SettingRefusal::Mismatch)
+            }
+            Self::Text(text) => Ok(text.split(',').map(|word| word.trim().to_owned()).collect()),
+        }
     }
 
     /// What relative paths are relative to; `None` is the working directory.

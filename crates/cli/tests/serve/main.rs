@@ -1,0 +1,16 @@
+//! The agent behind an address, through the binary: messages over WebSocket and HTTP, who may come in, cut
+//! connections, and the end.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+
+mod access;
+mod clients;
+mod cuts;
+mod ending;
+mod frames;
+mod official_client;
+mod plain_http;
+mod protocol;
+mod server;
+mod sockets;
+mod streams;
+mod workspaces;
