@@ -125,6 +125,10 @@ impl OwnAgent {
         &self.setup.hub
     }
 
+    pub(crate) fn store(&self) -> Arc<SqliteStore> {
+        Arc::new(self.setup.store.clone())
+    }
+
     /// For who serves its clients in another way.
     pub(crate) fn services(&self) -> AgentServices {
         self.services.clone()

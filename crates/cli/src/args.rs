@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use attache_core::legible::legible_path;
+use attache_serve::client::ServerAddress;
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -86,7 +87,7 @@ pub(crate) enum CliCommand {
 }
 
 /// All commands and options on one screen.
-const MAIN_HELP: &str = "{about}: {usage}\n{all-args}{after-help}\n";
+const MAIN_HELP: &str = "{about}: {usage}\nCommands:\n{subcommands}\nOptions:\n{options}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";
@@ -104,10 +105,16 @@ pub(crate) struct AcpArgs {
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Be the way to a server (`attache serve`) instead: http(s)://HOST:PORT or unix:PATH
+    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse, conflicts_with_all = SESSION_OPTIONS)]
+    pub(crate) connect: Option<ServerAddress>,
     /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
     pub(crate) login: Option<Option<String>>,
 }
+
+/// What the agent of a server has decided already.
+const SESSION_OPTIONS: [&str; 6] = ["model", "agent", "approval", "sandbox", "client_fs", "trace"];
 
 /// What every command takes that serves sessions.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -468,6 +475,9 @@ mod tests {
             "sessions list --limit 0",
             "serve --listen nowhere",
             "serve --listen unix:",
+            "acp --connect nowhere",
+            "acp --connect http://127.0.0.1:1 --model a/b",
+            "chat --connect http://127.0.0.1:1 --agent-command goose",
             "doctor now",
             "sessions",
             "sessions show",

@@ -21,6 +21,7 @@ mod catalogue;
 mod chat;
 mod completions;
 mod config;
+mod connect;
 mod consents;
 mod credentials;
 mod damage;
@@ -176,6 +177,9 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(CliCommand::Serve(serve)) => return serve::run(sources, serve).await,
         Some(CliCommand::Acp(AcpArgs { login: Some(provider), .. })) => {
             auth::AuthCommands::new(sources).login_to_any(provider.as_deref()).await?;
+        }
+        Some(CliCommand::Acp(AcpArgs { connect: Some(address), .. })) => {
+            return connect::run(sources, address).await;
         }
         Some(CliCommand::Acp(acp_args)) => {
             if answer::is_typed() {

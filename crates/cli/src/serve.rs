@@ -2,6 +2,7 @@
 //! first.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,8 +43,11 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
     let listener = listen(args.listen.as_ref()).await?;
     let address = listener.address().clone();
     let agent = OwnAgent::start(setup, sources).await;
+    let workspaces = workspaces(sources)?;
     let server = AgentServer::new(ServeSettings {
-        agent: remote(agent.services(), sources)?,
+        agent: remote(agent.services(), &workspaces, sources)?,
+        store: agent.store(),
+        usual_workspace: workspaces.first().cloned().unwrap_or_default(),
         max_message_bytes: sources.config.limits.max_line_bytes.value,
         trace: trace.clone(),
     });
@@ -93,17 +97,21 @@ async fn wind_down(agent: &OwnAgent, server: &AgentServer, signals: &mut EndSign
 
 /// What remote clients are served with: sessions work below the configured directories, and the keys of this
 /// machine are nobody's to change from elsewhere.
-fn remote(services: AgentServices, sources: &Sources) -> Result<AgentServices> {
-    let workspaces = match &sources.config.serve.workspaces {
-        Some(configured) => configured.value.clone(),
-        None => vec![std::env::current_dir().context("the current directory can't be found")?],
-    };
-    let host = WorkspaceHost::new(services.host.clone(), &workspaces).map_err(|(path, error)| {
+fn remote(services: AgentServices, workspaces: &[PathBuf], sources: &Sources) -> Result<AgentServices> {
+    let host = WorkspaceHost::new(services.host.clone(), workspaces).map_err(|(path, error)| {
         let origin = sources.config.serve.workspaces.as_ref().map(|stated| format!("{}: ", stated.origin));
         let shown = legible_line(&path.display().to_string());
         anyhow!("{}`serve.workspaces`: {shown}: {error}", origin.unwrap_or_default())
     })?;
     Ok(AgentServices { host: Arc::new(host), accounts: None, ..services })
+}
+
+/// The configured directories, or the one that the server was started in.
+fn workspaces(sources: &Sources) -> Result<Vec<PathBuf>> {
+    match &sources.config.serve.workspaces {
+        Some(configured) => Ok(configured.value.clone()),
+        None => Ok(vec![std::env::current_dir().context("the current directory can't be found")?]),
+    }
 }
 
 /// Pages of configured hosts are its own, behind a proxy that encrypts as without one.

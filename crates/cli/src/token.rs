@@ -35,6 +35,15 @@ pub(crate) fn open(path: &Path) -> Result<HomeToken> {
     }
 }
 
+/// The one that is there; none is made.
+pub(crate) fn kept(path: &Path) -> Result<Option<BearerToken>> {
+    match read(path) {
+        Ok(text) => parsed(&text, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
+    }
+}
+
 /// A token that others can read is none any more.
 fn read(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;

@@ -10,5 +10,5 @@ mod link;
 mod memory;
 
 pub use address::{AddressError, ServerAddress};
-pub use bridge::{BridgeEnd, bridge};
-pub use connector::{ConnectFailure, Connector};
+pub use bridge::bridge;
+pub use connector::{ConnectFailure, Connector, ReachedServer};

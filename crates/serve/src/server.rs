@@ -1,6 +1,10 @@
 //! The server as its host sees it: routes, readiness, and the end in order.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use attache_acp::AgentServices;
+use attache_core::ports::Store;
 use attache_http::refusal;
 use attache_rpc::Trace;
 use axum::Router;
@@ -10,6 +14,7 @@ use axum::response::Response;
 use axum::routing::get;
 
 use crate::acp::{AcpConnections, acp_router};
+use crate::chat::{ChatState, Chats, chat_router};
 
 /// Paths that answer without a token.
 pub const OPEN_PATHS: &[&str] = &["/healthz"];
@@ -21,17 +26,24 @@ pub struct ServeSettings {
     /// Longest message of a client.
     pub max_message_bytes: usize,
     pub trace: Option<Trace>,
+    /// The hub's own.
+    pub store: Arc<dyn Store>,
+    /// Where chats work whose client names no directory.
+    pub usual_workspace: PathBuf,
 }
 
 /// A copy is the same.
 #[derive(Clone, Debug)]
 pub struct AgentServer {
     connections: AcpConnections,
+    chats: Chats,
 }
 
 impl AgentServer {
     pub fn new(settings: ServeSettings) -> Self {
-        Self { connections: AcpConnections::new(settings) }
+        let (store, usual) = (settings.store.clone(), settings.usual_workspace.clone());
+        let chats = Chats::new(settings.agent.clone(), store, usual);
+        Self { connections: AcpConnections::new(settings), chats }
     }
 
     /// Everything that is served; who may come in is checked before.
@@ -40,7 +52,8 @@ impl AgentServer {
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(ready))
             .with_state(self.connections.clone());
-        own.merge(acp_router(self.connections.clone())).fallback(nothing_here)
+        let chat = ChatState { chats: self.chats.clone(), connections: self.connections.clone() };
+        own.merge(acp_router(self.connections.clone())).merge(chat_router(chat)).fallback(nothing_here)
     }
 
     /// Nobody new comes in from here on; those that are there go on.

@@ -26,15 +26,17 @@ impl Args {
                 SessionOptions { client_fs: serve.client_fs.as_deref(), ..serve.sessions.options() }
             }
             // An agent of somebody else has settings of its own.
-            Some(CliCommand::Chat(chat)) if chat.agent_command.is_none() => SessionOptions {
-                model: chat.model.as_deref(),
-                agent: chat.agent.as_deref(),
-                approval: chat.approval.as_deref(),
-                sandbox: chat.sandbox.as_deref(),
-                client_fs: None,
-                max_steps: chat.max_steps.map(|steps| steps.to_string()),
-                allow: &chat.allow,
-            },
+            Some(CliCommand::Chat(chat)) if chat.agent_command.is_none() && chat.connect.is_none() => {
+                SessionOptions {
+                    model: chat.model.as_deref(),
+                    agent: chat.agent.as_deref(),
+                    approval: chat.approval.as_deref(),
+                    sandbox: chat.sandbox.as_deref(),
+                    client_fs: None,
+                    max_steps: chat.max_steps.map(|steps| steps.to_string()),
+                    allow: &chat.allow,
+                }
+            }
             Some(_) | None => SessionOptions::default(),
         }
     }

@@ -187,6 +187,9 @@ pub(super) const KEYS: &[SettingKey] = &[
         expected: "an array of paths",
         assign: |config, input, origin| {
             let value = input.paths(config.home.as_deref())?;
+            if value.is_empty() {
+                return Err(SettingRefusal::Because("name at least one directory".to_owned()));
+            }
             config.serve.workspaces = Some(Sourced { value, origin });
             Ok(())
         },

@@ -92,11 +92,11 @@ impl AcpConnections {
         self.known().len()
     }
 
-    pub(super) fn max_message_bytes(&self) -> usize {
+    pub(crate) fn max_message_bytes(&self) -> usize {
         self.0.settings.max_message_bytes
     }
 
-    pub(super) fn bodies(&self) -> Arc<Semaphore> {
+    pub(crate) fn bodies(&self) -> Arc<Semaphore> {
         self.0.bodies.clone()
     }
 

@@ -4,12 +4,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use attache_http::limits::BODY_TIME;
-use attache_http::{is_accepted, is_json, read_body, refusal};
+use attache_http::{is_accepted, refusal};
 use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, read_message};
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, UPGRADE};
+use axum::http::header::{CONTENT_TYPE, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
@@ -17,7 +16,6 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::connection::{AcpConnection, CarrierKind, NotTaken};
 use super::connections::AcpConnections;
@@ -27,6 +25,7 @@ use super::headers::{
 };
 use super::routes::{MisrouteReason, named_session};
 use super::upgrade::upgrade;
+use crate::bodies::read_json;
 use crate::limits::HELLO_TIME;
 use crate::outbox::StreamName;
 
@@ -84,16 +83,12 @@ fn open_stream(connections: &AcpConnections, head: &Parts) -> Answer {
 }
 
 async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) -> Answer {
-    if !is_json(&head.headers) {
-        let reason = "messages are sent as application/json";
-        return Err(Box::new(refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason)));
-    }
     let connection = match header(head, &CONNECTION_ID)? {
         Some(_) => Some(named_connection(connections, head)?),
         None => None,
     };
     let session = session_id(head)?;
-    let (body, _reading) = read(connections, head, body).await?;
+    let (body, _reading) = read_json(connections, head, body).await?;
     let message = read_message(&body).map_err(unreadable)?;
     match (connection, &message) {
         (Some(connection), _) => pass_on(&connection, message, session, body).await,
@@ -101,31 +96,6 @@ async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) ->
             begin(connections, body).await
         }
         (None, _) => Err(bad_request("the header `Acp-Connection-Id` is missing: `initialize` gives it")),
-    }
-}
-
-/// So many at the same moment as memory is set aside for.
-async fn read(
-    connections: &AcpConnections,
-    head: &Parts,
-    body: Body,
-) -> Result<(Bytes, OwnedSemaphorePermit), Box<Response>> {
-    let most = connections.max_message_bytes();
-    let stated = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
-    let size: usize = stated.unwrap_or(most);
-    if size > most {
-        let reason = format!("the body is longer than {most} bytes (limits.max_line_bytes)");
-        return Err(Box::new(refusal(StatusCode::PAYLOAD_TOO_LARGE, &reason)));
-    }
-    let needed = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
-    let memory = connections.bodies().acquire_many_owned(needed);
-    let Ok(Ok(memory)) = tokio::time::timeout(BODY_TIME, memory).await else {
-        let reason = "too many large messages are read at the moment; send it again";
-        return Err(Box::new(refusal(StatusCode::SERVICE_UNAVAILABLE, reason)));
-    };
-    match read_body(body, most, BODY_TIME).await {
-        Ok(body) => Ok((body, memory)),
-        Err(error) => Err(Box::new(refusal(error.status(), &error.to_string()))),
     }
 }
 

@@ -8,27 +8,14 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::connector::{ConnectFailure, Connector, OpenedSocket};
+use super::connector::{ConnectFailure, Connector, OpenedSocket, ReachedServer};
 use super::link::{CarryEnd, EditorEnds, ServerLink};
 use super::memory::ConversationMemory;
 use crate::limits::{GIVE_UP_TIME, INCOMING, PIECE_BYTES, RETRY_PAUSES};
 
-/// How a bridge ended.
-#[derive(Debug)]
-pub enum BridgeEnd {
-    /// The editor has left.
-    Left,
-    /// There never was a server to talk to, for this reason. The editor has not been answered.
-    Unreached(ConnectFailure),
-}
-
-/// Until the editor leaves. A server that can't be reached at first is an end; one that is lost later is waited
-/// for.
-pub async fn bridge(connector: Connector, source: impl MessageSource, sink: impl MessageSink) -> BridgeEnd {
-    let first = match connector.open(None).await {
-        Ok(first) => first,
-        Err(failure) => return BridgeEnd::Unreached(failure),
-    };
+/// Until the editor leaves. A server that is lost is waited for.
+pub async fn bridge(server: ReachedServer, source: impl MessageSource, sink: impl MessageSink) {
+    let ReachedServer { connector, first } = server;
     let (says, said) = mpsc::channel(INCOMING);
     let (told, answers) = mpsc::channel(INCOMING);
     let left = CancellationToken::new();
@@ -40,7 +27,6 @@ pub async fn bridge(connector: Connector, source: impl MessageSource, sink: impl
     if let Err(error) = writing.await {
         tracing::error!(%error, "the editor's output did not end well");
     }
-    BridgeEnd::Left
 }
 
 async fn read(mut source: impl MessageSource, said: mpsc::Sender<Bytes>, left: CancellationToken) {
@@ -99,25 +85,44 @@ struct Bridge {
     left: CancellationToken,
 }
 
-/// Whether the server that was lost may still know the connection.
+/// A server that was lost, until there is one again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LostServer {
-    Remembers(Instant),
+struct LostServer {
+    since: Instant,
+    memory: ServerMemory,
+    absence: ServerAbsence,
+}
+
+/// Whether it may still know the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServerMemory {
+    Remembers,
     Forgot,
 }
+
+/// Whether the editor has to be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ServerAbsence {
+    Short,
+    Long,
+}
+
+/// What the editor is told for as long as there is no server.
+const GONE: &str = "the server can't be reached; it is tried again until it is back";
 
 impl Bridge {
     async fn run(mut self, first: OpenedSocket) {
         let mut opened = first;
         loop {
-            let lost = match self.link.carry(opened, &mut self.ends).await {
+            let memory = match self.link.carry(opened, &mut self.ends).await {
                 CarryEnd::Left => return,
-                CarryEnd::Lost => LostServer::Remembers(Instant::now()),
+                CarryEnd::Lost => ServerMemory::Remembers,
                 CarryEnd::Over => {
                     self.forget("the server ended the connection while this was under way").await;
-                    LostServer::Forgot
+                    ServerMemory::Forgot
                 }
             };
+            let lost = LostServer { since: Instant::now(), memory, absence: ServerAbsence::Short };
             match self.reach_again(lost).await {
                 Some(next) => opened = next,
                 None => return,
@@ -128,58 +133,49 @@ impl Bridge {
     /// Tries until there is a server again. `None`: the editor has left meanwhile.
     async fn reach_again(&mut self, mut lost: LostServer) -> Option<OpenedSocket> {
         let mut tries = 0_usize;
-        loop {
-            let pause = RETRY_PAUSES[tries.min(RETRY_PAUSES.len() - 1)];
+        while self.pause(RETRY_PAUSES[tries.min(RETRY_PAUSES.len() - 1)], &mut lost).await {
             tries += 1;
-            if !self.pause(pause, &mut lost).await {
-                return None;
-            }
-            let known = match lost {
-                LostServer::Remembers(_) => self.link.lost(),
-                LostServer::Forgot => None,
-            };
-            let failure = match self.connector.open(known.as_ref()).await {
-                Ok(opened) => {
-                    if known.is_none() {
-                        self.link = ServerLink::begin(self.ends.memory.introduction());
+            if lost.memory == ServerMemory::Remembers {
+                match self.connector.open(self.link.lost().as_ref()).await {
+                    Ok(opened) => return Some(opened),
+                    Err(ConnectFailure::Forgotten(_)) => {
+                        let reason = "the server was started anew while this was under way; load the session to see it";
+                        self.forget(reason).await;
+                        lost.memory = ServerMemory::Forgot;
                     }
+                    Err(failure) => {
+                        tracing::debug!(%failure, "the server is tried again");
+                        continue;
+                    }
+                }
+            }
+            match self.connector.open(None).await {
+                Ok(opened) => {
+                    self.link = ServerLink::begin(self.ends.memory.introduction());
                     return Some(opened);
                 }
-                Err(failure) => failure,
-            };
-            tracing::debug!(%failure, "the server is tried again");
-            if matches!(failure, ConnectFailure::Forgotten(_)) && lost != LostServer::Forgot {
-                self.forget(
-                    "the server was started anew while this was under way; load the session to see it",
-                )
-                .await;
-                lost = LostServer::Forgot;
-                tries = 0;
+                Err(failure) => tracing::debug!(%failure, "the server is tried again"),
             }
         }
+        None
     }
 
     /// Waits. A server that is away for too long counts as gone: what was under way ends with an error, and what
     /// the editor wants meanwhile, too. False: the editor has left.
     async fn pause(&mut self, time: Duration, lost: &mut LostServer) -> bool {
-        let end = Instant::now() + time;
-        let gone = "the server can't be reached; it is tried again until it is back";
+        let (end, give_up) = (Instant::now() + time, lost.since + GIVE_UP_TIME);
         loop {
-            let give_up = match *lost {
-                LostServer::Remembers(since) => since + GIVE_UP_TIME,
-                LostServer::Forgot => end,
-            };
             tokio::select! {
                 biased;
                 () = self.left.cancelled() => return false,
                 () = tokio::time::sleep_until(end) => return true,
-                () = tokio::time::sleep_until(give_up), if *lost != LostServer::Forgot => {
-                    self.forget(gone).await;
-                    *lost = LostServer::Forgot;
+                () = tokio::time::sleep_until(give_up), if lost.absence == ServerAbsence::Short => {
+                    self.forget(GONE).await;
+                    (lost.memory, lost.absence) = (ServerMemory::Forgot, ServerAbsence::Long);
                 }
-                line = self.ends.said.recv(), if *lost == LostServer::Forgot => {
+                line = self.ends.said.recv(), if lost.absence == ServerAbsence::Long => {
                     let Some(line) = line else { return false };
-                    if let Some(refused) = self.ends.memory.refuse(&line, gone)
+                    if let Some(refused) = self.ends.memory.refuse(&line, GONE)
                         && self.ends.told.send(refused).await.is_err()
                     {
                         return false;

@@ -1,7 +1,9 @@
 //! Opens WebSockets to one server. Tries once; who calls decides what a failure means.
 
+use std::fmt;
 use std::sync::OnceLock;
 
+use attache_core::legible::legible_line;
 use attache_http::BearerToken;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, ClientBuilder, StatusCode, Upgraded};
@@ -49,6 +51,18 @@ pub(super) struct OpenedSocket {
     pub(super) received: u64,
 }
 
+/// A server that has answered, with a connection to it.
+pub struct ReachedServer {
+    pub(super) connector: Connector,
+    pub(super) first: OpenedSocket,
+}
+
+impl fmt::Debug for ReachedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReachedServer").field("connector", &self.connector).finish_non_exhaustive()
+    }
+}
+
 /// A copy is the same.
 #[derive(Clone, Debug)]
 pub struct Connector {
@@ -61,6 +75,12 @@ pub struct Connector {
 impl Connector {
     pub fn new(address: ServerAddress, token: BearerToken) -> Self {
         Self { address, token, client: OnceLock::new() }
+    }
+
+    /// Looks whether there is a server at all.
+    pub async fn reach(self) -> Result<ReachedServer, ConnectFailure> {
+        let first = self.open(None).await?;
+        Ok(ReachedServer { connector: self, first })
     }
 
     fn name(&self) -> String {
@@ -133,7 +153,10 @@ impl Connector {
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::BAD_GATEWAY
             | StatusCode::GATEWAY_TIMEOUT => return Err(ConnectFailure::Busy(name)),
-            other => return Err(ConnectFailure::NoServer(name, format!("it answers {other}"))),
+            other => {
+                let reason = first_line(response).await;
+                return Err(ConnectFailure::NoServer(name, format!("it answers {other}{reason}")));
+            }
         }
         let headers = response.headers();
         let named = |what: &'static str| text(headers, &HeaderName::from_static(what));
@@ -149,6 +172,15 @@ impl Connector {
         let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
         Ok(OpenedSocket { socket, id, received })
     }
+}
+
+/// Of the reason that the server gives, as far as it can be shown.
+async fn first_line(mut response: reqwest::Response) -> String {
+    let body = tokio::time::timeout(CONNECT_TIME, response.chunk()).await;
+    let Ok(Ok(Some(body))) = body else { return String::new() };
+    let text = String::from_utf8_lossy(&body);
+    let line: String = text.lines().next().unwrap_or_default().chars().take(200).collect();
+    if line.is_empty() { line } else { format!(": {}", legible_line(&line)) }
 }
 
 fn text(headers: &HeaderMap<HeaderValue>, name: &HeaderName) -> Option<String> {

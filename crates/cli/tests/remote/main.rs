@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod access;
+mod bridged;
+mod chats;
 mod clients;
 mod cuts;
 mod ending;

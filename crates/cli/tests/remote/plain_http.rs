@@ -72,12 +72,8 @@ pub(crate) fn head(
     let bearer = format!("Bearer {token}");
     let mut all: Vec<(&str, &str)> = vec![("host", address), ("authorization", &bearer)];
     all.extend_from_slice(usual);
-    for (name, value) in headers {
-        all.retain(|(known, _)| known != name);
-        if !value.is_empty() {
-            all.push((name, value));
-        }
-    }
+    all.retain(|(known, _)| headers.iter().all(|(name, _)| name != known));
+    all.extend(headers.iter().filter(|(_, value)| !value.is_empty()));
     let lines: String = all.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     format!("{method} {path} HTTP/1.1\r\n{lines}\r\n")
 }

@@ -31,9 +31,13 @@ impl Chance {
 }
 
 impl CuttingProxy {
-    /// Cuts connections after at most `longest` bytes until there were `most` cuts; then it lets everything pass.
     pub(crate) async fn start(to: &str, longest: u64, most: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(listener, to, longest, most)
+    }
+
+    /// Cuts connections after at most `longest` bytes until there were `most` cuts; then it lets everything pass.
+    pub(crate) fn on(listener: TcpListener, to: &str, longest: u64, most: usize) -> Self {
         let address = listener.local_addr().unwrap().to_string();
         let (cuts, to) = (Arc::new(AtomicUsize::new(0)), to.to_owned());
         let counted = cuts.clone();
