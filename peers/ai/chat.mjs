@@ -162,15 +162,16 @@ await step("a stream is read again from the beginning of its run, and stopped", 
 
 await step("an approval that was asked for before a reload can be given after it", async () => {
   const first = new Chat({ id: "reloaded" });
-  await first.sendMessage({ text: "run it" });
+  await first.sendMessage({ text: "edit it" });
   const options = { id: "reloaded", sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses };
   const again = new Chat(options);
   again.messages = first.messages.slice(0, 1);
   await again.resumeStream();
-  const part = toolOf(again.lastMessage, "tool-bash");
+  const part = toolOf(again.lastMessage, "tool-edit");
   assert.equal(part.state, "approval-requested");
   await again.addToolApprovalResponse({ id: part.approval.id, approved: true });
-  await until("the end of the answer", () => again.status === "ready" && again.text.includes("It ran."));
+  await until("the end of the answer", () => again.status === "ready" && again.text.includes("I left it"));
+  assert.equal(readFileSync(join(cwd, "b.txt"), "utf8"), "1st\nsecond\n");
 });
 
 await step("a failed turn is an error with its reason", async () => {
