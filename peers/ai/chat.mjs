@@ -114,8 +114,10 @@ await step("a denied call does not run", async () => {
   await asking.sendMessage({ text: "edit it" });
   const part = toolOf(asking.lastMessage, "tool-edit");
   assert.equal(part.state, "approval-requested");
-  await asking.addToolApprovalResponse({ id: part.approval.id, approved: false, reason: "not today" });
+  await asking.addToolApprovalResponse({ id: part.approval.id, approved: false, reason: "not today, it is late" });
   await until("the end of the answer", () => asking.status === "ready" && asking.text.includes("I left it"));
+  // The reason is part of what the model was told; the export shows what it knows.
+  assert.equal((await request("GET", "/api/chat/denying/stream")).status, 204);
   assert.equal(toolOf(asking.lastMessage, "tool-edit").state, "output-denied");
   assert.equal(readFileSync(join(cwd, "b.txt"), "utf8"), "first\nsecond\n");
 });

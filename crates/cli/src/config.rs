@@ -36,6 +36,7 @@ mod project;
 mod provider;
 mod provider_table;
 mod serve;
+mod setting_input;
 mod store_path;
 mod telemetry;
 #[cfg(test)]

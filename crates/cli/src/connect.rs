@@ -7,7 +7,7 @@ use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, c
 use attache_http::BearerToken;
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{duplex, json_lines, stdio};
-use attache_serve::client::{Connector, ServerAddress, bridge};
+use attache_serve::client::{ServerAddress, ServerConnector, bridge};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::acp::refuse;
@@ -43,7 +43,7 @@ pub(crate) async fn run(sources: &Sources, address: &ServerAddress) -> Result<Ex
 }
 
 /// With the token of the environment, or that of this home, which its own server has.
-fn connector(sources: &Sources, address: &ServerAddress) -> Result<Connector> {
+fn connector(sources: &Sources, address: &ServerAddress) -> Result<ServerConnector> {
     let token = match &sources.token {
         Some(BearerText(text)) => match BearerToken::parse(text) {
             Some(token) => token,
@@ -58,13 +58,13 @@ fn connector(sources: &Sources, address: &ServerAddress) -> Result<Connector> {
             "attache: what is said to {address} is not encrypted, and the token is sent there"
         ));
     }
-    Ok(Connector::new(address.clone(), token))
+    Ok(ServerConnector::new(address.clone(), token))
 }
 
 /// The door to the agent of a server.
 #[derive(Debug)]
 pub(crate) struct ServerDoor {
-    connector: Connector,
+    connector: ServerConnector,
 }
 
 impl ServerDoor {

@@ -1,5 +1,5 @@
-//! `attache serve`: this agent for clients elsewhere, until a signal ends it. Runs that are under way may finish
-//! first.
+//! `attache serve`: this agent for clients elsewhere, until a signal ends it. Runs that are under way may
+//! finish first.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;

@@ -217,8 +217,8 @@ pub fn loopback_names(address: &ListenerAddress) -> Vec<String> {
     }
 }
 
-/// The same for a listener that has names elsewhere, too, with or without a port: a proxy before it has another.
-/// Only one that listens to its own machine is the machine's loopback.
+/// The same for a listener that has names elsewhere, too, with or without a port: a proxy before it has
+/// another. Only one that listens to its own machine is the machine's loopback.
 pub fn host_names(address: &ListenerAddress, hosts: &[String]) -> Vec<String> {
     let mut names = match address {
         ListenerAddress::Tcp(tcp) if !tcp.ip().is_loopback() && !tcp.ip().is_unspecified() => {

@@ -1,8 +1,8 @@
-//! The endpoint that AI SDK clients talk to (`DefaultChatTransport`): a prompt is a POST whose answer streams, a
-//! stream that was lost is read again from the beginning of its run, and a chat is a session.
+//! The endpoint that AI SDK clients talk to (`DefaultChatTransport`): a prompt is a POST whose answer
+//! streams, a stream that was lost is read again from the beginning of its run, and a chat is a session.
 //!
-//! What a client holds of the conversation is not trusted: the session has it. Only the last message is read, and
-//! what was said to calls that ask.
+//! What a client holds of the conversation is not trusted: the session has it. Only the last message is read,
+//! and what was said to calls that ask.
 
 mod asked;
 mod chats;

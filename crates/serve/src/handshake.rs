@@ -1,4 +1,5 @@
-//! The handshake that turns a request into a WebSocket, as far as both sides have to say the same. Moves no byte.
+//! The handshake that turns a request into a WebSocket, as far as both sides have to say the same. Moves no
+//! byte.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

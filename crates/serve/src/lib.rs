@@ -1,8 +1,9 @@
-//! Serves the agent to clients elsewhere: ACP over WebSocket and over streamable HTTP, behind the same `connect` as
-//! a pipe, and chats of the AI SDK. Knows no session, no tool and no file; who may come in is checked by `attache_http`.
+//! Serves the agent to clients elsewhere: ACP over WebSocket and over streamable HTTP, behind the same
+//! `connect` as a pipe, and chats of the AI SDK. Knows no session, no tool and no file; who may come in is
+//! checked by `attache_http`.
 //!
-//! A connection (`acp::connection`) outlives what carries it: its client may be cut off and come back. What it has
-//! for its client stands in its `outbox`, which every carrier reads.
+//! A connection (`acp::connection`) outlives what carries it: its client may be cut off and come back. What
+//! it has for its client stands in its `outbox`, which every carrier reads.
 
 mod acp;
 mod bodies;

@@ -8,7 +8,7 @@ pub const CONNECTIONS: usize = 1_024;
 /// Sockets at once: each connection over HTTP has a few streams and sends beside them.
 pub const SOCKETS: usize = 4_096;
 
-/// Streams of sessions that one connection may have open.
+/// StreamLayout of sessions that one connection may have open.
 pub const SESSION_STREAMS: usize = 256;
 
 /// Of a connection's id: nobody guesses 128 bits.

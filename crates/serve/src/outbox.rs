@@ -1,7 +1,7 @@
 //! What a connection has for its client: messages by stream, kept until they have surely arrived. Does no I/O.
 //!
-//! Every message has a number; the numbers of a stream only grow. A reader has a place, nothing else: one that was
-//! cut off comes back with the number it saw last and gets what follows.
+//! Every message has a number; the numbers of a stream only grow. A reader has a place, nothing else: one
+//! that was cut off comes back with the number it saw last and gets what follows.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use stream::{OutMessage, OutStream};
 mod reader;
 mod stream;
 
-pub(crate) use reader::{OutboxReader, Taken};
+pub(crate) use reader::{OutboxReader, ReadPiece};
 
 /// One of the streams of a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -182,8 +182,8 @@ impl OutboxState {
         }
     }
 
-    /// What waits of a session on the connection's stream goes to its own when that is opened: else what follows
-    /// could overtake it.
+    /// What waits of a session on the connection's stream goes to its own when that is opened: else what
+    /// follows could overtake it.
     fn open(&mut self, name: &StreamName) -> Result<&mut OutStream, TooManyStreams> {
         let StreamName::Session(session) = name else { return Ok(&mut self.connection) };
         if !self.sessions.contains_key(session) {

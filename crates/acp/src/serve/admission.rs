@@ -1,5 +1,5 @@
-//! Which sessions the clients of a host may know of: on a host that is held to some directories, those that work
-//! there. Sessions that are opened are checked by their places besides.
+//! Which sessions the clients of a host may know of: on a host that is held to some directories, those that
+//! work there. Sessions that are opened are checked by their places besides.
 
 use attache_core::hub::HubError;
 use attache_core::ids::SessionId;

@@ -1,4 +1,5 @@
-//! S12: who may come in. Nothing but `/healthz` answers without the token, and nothing at all to a foreign page.
+//! S12: who may come in. Nothing but `/healthz` answers without the token, and nothing at all to a foreign
+//! page.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,5 +1,5 @@
-//! `--connect`: an editor's lines to a server elsewhere, through a proxy that cuts, over a server that is killed,
-//! and where there is none.
+//! `--connect`: an editor's lines to a server elsewhere, through a proxy that cuts, over a server that is
+//! killed, and where there is none.
 
 use std::process::Stdio;
 use std::sync::atomic::Ordering;

@@ -1,10 +1,13 @@
 //! The AI SDK's endpoint: its own chat in Node, and what no client of it would send.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
 use attache_testkit::binary::Home;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
+use crate::cuts::{CuttingProxy, wanted_cuts};
 use crate::server::Server;
 
 const SCRIPT: &str = include_str!("../../../../peers/acp-sdk/model.script");
@@ -30,6 +33,48 @@ async fn the_ai_sdks_own_chat_talks_asks_resumes_and_regenerates() {
     assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
     let done = report.lines().filter(|line| line.starts_with("ok ")).count();
     assert!(done >= LEAST_STEPS, "{report}");
+    // Why a call was denied is what the model was told.
+    let agent = server.socket_client().await;
+    let listed = agent.client.expect("session/list", json!({})).await;
+    let mut told = 0;
+    for session in listed["sessions"].as_array().unwrap() {
+        let params = json!({ "sessionId": session["sessionId"], "format": "json" });
+        let export = agent.client.expect("_attache/session/export", params).await;
+        told += usize::from(export["content"].as_str().unwrap().contains("and said: not today, it is late"));
+    }
+    assert_eq!(told, 1);
+    server.stop().await;
+}
+
+/// The SDK's own resume, through a proxy that cuts.
+#[tokio::test]
+async fn a_chat_that_is_cut_anywhere_has_its_answer_once() {
+    let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let name = listener.local_addr().unwrap().to_string();
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), crate::server::SCRIPT);
+    home.write_config(&format!("[serve]\nhosts = [{name:?}]\n"));
+    let server = Server::of(home, &[]).await;
+    let wanted = wanted_cuts();
+    let proxy = CuttingProxy::on(listener, &server.address, 40_000, wanted);
+    let mut rounds = 0;
+    while proxy.cuts.load(Ordering::SeqCst) < wanted {
+        rounds += 1;
+        assert!(rounds < 200, "{} cuts", proxy.cuts.load(Ordering::SeqCst));
+        let output = server
+            .home
+            .program("node")
+            .arg(PathBuf::from(&peers).join("ai/cuts.mjs"))
+            .env("TEST_PEERS", &peers)
+            .env("TEST_ADDRESS", &proxy.address)
+            .env("TEST_TOKEN", &server.token)
+            .env("TEST_ROUNDS", "10")
+            .output()
+            .await
+            .expect("node must be installed");
+        let report = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{report}\n{}", String::from_utf8_lossy(&output.stderr));
+    }
     server.stop().await;
 }
 

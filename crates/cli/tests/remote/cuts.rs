@@ -36,7 +36,8 @@ impl CuttingProxy {
         Self::on(listener, to, longest, most)
     }
 
-    /// Cuts connections after at most `longest` bytes until there were `most` cuts; then it lets everything pass.
+    /// Cuts connections after at most `longest` bytes until there were `most` cuts; then it lets everything
+    /// pass.
     pub(crate) fn on(listener: TcpListener, to: &str, longest: u64, most: usize) -> Self {
         let address = listener.local_addr().unwrap().to_string();
         let (cuts, to) = (Arc::new(AtomicUsize::new(0)), to.to_owned());

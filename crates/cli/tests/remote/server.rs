@@ -156,8 +156,18 @@ impl ServedAgent {
         self.start_prompt(session, text).answer().await
     }
 
-    pub(crate) async fn load(&self, session: &str, directory: &std::path::Path) {
+    /// Gives the updates that were told before the answer.
+    pub(crate) async fn load(&self, session: &str, directory: &std::path::Path) -> Vec<Value> {
+        let mark = self.client.mark();
         let params = json!({ "sessionId": session, "cwd": directory, "mcpServers": [] });
-        self.client.expect("session/load", params).await;
+        let pending = self.client.start("session/load", params);
+        let id = pending.id;
+        pending.answer().await.expect("session/load");
+        let received = self.client.received();
+        let before = received[mark..]
+            .iter()
+            .take_while(|message| message["id"] != id || message["method"].is_string());
+        let updates = before.filter(|message| message["params"]["sessionId"] == session);
+        updates.map(|message| message["params"]["update"].clone()).collect()
     }
 }

@@ -1,5 +1,5 @@
-//! Lines over streamable HTTP, for tests that speak in lines: each is a POST, and what comes on the connection's
-//! stream and on those of its sessions are lines again.
+//! Lines over streamable HTTP, for tests that speak in lines: each is a POST, and what comes on the
+//! connection's stream and on those of its sessions are lines again.
 
 use std::collections::HashSet;
 
@@ -48,6 +48,8 @@ impl HttpLines {
     async fn send(&mut self, line: &[u8]) {
         let message: Value = serde_json::from_slice(line).unwrap_or_default();
         if let Some(session) = message["params"]["sessionId"].as_str()
+            && !session.is_empty()
+            && session.bytes().all(|byte| byte.is_ascii_graphic())
             && session.len() < 100
             && self.connection.is_some()
             && self.sessions.insert(session.to_owned())

@@ -17,8 +17,8 @@ impl Hub {
         }
     }
 
-    /// Resolves when no turn is under way in any session; one that waits for a person does not count, because it
-    /// goes on after a restart.
+    /// Resolves when no turn is under way in any session; one that waits for a person does not count, because
+    /// it goes on after a restart.
     pub async fn wait_until_at_rest(&self) {
         loop {
             let sessions: Vec<_> = {

@@ -40,7 +40,7 @@ pub(super) struct AcpConnection {
 
 /// It is over, or takes nothing more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotTaken {
+pub(super) enum MessageNotTaken {
     Over,
     Busy,
 }
@@ -75,7 +75,7 @@ impl AcpConnection {
     }
 
     /// Passes a message of the client on. Dropped before it is done, the message was not taken.
-    pub(super) async fn take_in(&self, message: Bytes) -> Result<(), NotTaken> {
+    pub(super) async fn take_in(&self, message: Bytes) -> Result<(), MessageNotTaken> {
         self.use_now();
         match tokio::time::timeout(ACCEPT_TIME, self.incoming.reserve()).await {
             Ok(Ok(place)) => {
@@ -83,8 +83,8 @@ impl AcpConnection {
                 self.received.fetch_add(1, Ordering::SeqCst);
                 Ok(())
             }
-            Ok(Err(_)) => Err(NotTaken::Over),
-            Err(_) => Err(NotTaken::Busy),
+            Ok(Err(_)) => Err(MessageNotTaken::Over),
+            Err(_) => Err(MessageNotTaken::Busy),
         }
     }
 

@@ -1,5 +1,5 @@
-//! The connections of a server by their ids: begun by a hello or an upgrade, ended by their client, by its silence
-//! or with the server.
+//! The connections of a server by their ids: begun by a hello or an upgrade, ended by their client, by its
+//! silence or with the server.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::carrier::{InboxSource, OutboxPace, OutboxSink};
 use super::connection::{AcpConnection, CarrierKind};
-use super::routes::{Routes, Streams};
+use super::routes::{Routes, StreamLayout};
 use crate::limits::{
     BODY_BYTES, CONNECTIONS, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS, SOCKET_UNREAD_BYTES,
 };
@@ -44,13 +44,13 @@ struct ConnectionTable {
 
 /// Why a connection could not begin.
 #[derive(Debug)]
-pub(super) enum BeginFailure {
+pub(super) enum ConnectionRefusal {
     TooMany,
     GoingDown,
     NoName(io::Error),
 }
 
-impl BeginFailure {
+impl ConnectionRefusal {
     pub(super) fn response(&self) -> Response {
         match self {
             Self::TooMany => {
@@ -119,19 +119,19 @@ impl AcpConnections {
         self.0.tasks.wait().await;
     }
 
-    pub(super) fn begin(&self, kind: CarrierKind) -> Result<Arc<AcpConnection>, BeginFailure> {
+    pub(super) fn begin(&self, kind: CarrierKind) -> Result<Arc<AcpConnection>, ConnectionRefusal> {
         if self.is_ending() {
-            return Err(BeginFailure::GoingDown);
+            return Err(ConnectionRefusal::GoingDown);
         }
-        let id = random_name(ID_BYTES).map_err(BeginFailure::NoName)?;
+        let id = random_name(ID_BYTES).map_err(ConnectionRefusal::NoName)?;
         let mut known = self.known();
         if known.len() >= CONNECTIONS {
-            return Err(BeginFailure::TooMany);
+            return Err(ConnectionRefusal::TooMany);
         }
         let (incoming, received) = mpsc::channel(INCOMING);
         let (outbox, streams) = match kind {
-            CarrierKind::Http => (Outbox::new(HTTP_UNREAD_BYTES), Streams::OfSessions),
-            CarrierKind::WebSocket => (Outbox::new(SOCKET_UNREAD_BYTES), Streams::One),
+            CarrierKind::Http => (Outbox::new(HTTP_UNREAD_BYTES), StreamLayout::OfSessions),
+            CarrierKind::WebSocket => (Outbox::new(SOCKET_UNREAD_BYTES), StreamLayout::One),
         };
         let routes = Arc::new(Routes::new(streams));
         let connection = Arc::new(AcpConnection::new(id.clone(), kind, outbox, routes, incoming));

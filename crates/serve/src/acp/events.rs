@@ -9,7 +9,7 @@ use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
 use bytes::{BufMut, Bytes, BytesMut};
 
-use crate::outbox::{OutboxEnd, OutboxReader, Taken};
+use crate::outbox::{OutboxEnd, OutboxReader, ReadPiece};
 
 /// What is said beside messages. Data that is no object: clients that know nothing of it pass over it.
 const BYE: &[u8] = b"event: bye\ndata: \"the server goes down; come back later\"\n\n";
@@ -47,13 +47,13 @@ async fn next(mut reader: OutboxReader) -> Option<(Bytes, EventsState)> {
             reader.forget_arrived();
             Some((Bytes::from_static(STILL_HERE), EventsState::Open(reader)))
         }
-        Ok(Taken::Messages(messages)) => Some((framed(&messages), EventsState::Open(reader))),
-        Ok(Taken::Reset(number)) => {
+        Ok(ReadPiece::Messages(messages)) => Some((framed(&messages), EventsState::Open(reader))),
+        Ok(ReadPiece::Reset(number)) => {
             let text = format!("event: reset\nid: {number}\ndata: \"load the session again\"\n\n");
             Some((text.into(), EventsState::Open(reader)))
         }
-        Ok(Taken::End(OutboxEnd::GoingDown)) => Some((Bytes::from_static(BYE), EventsState::Over)),
-        Ok(Taken::End(OutboxEnd::Closed)) => None,
+        Ok(ReadPiece::End(OutboxEnd::GoingDown)) => Some((Bytes::from_static(BYE), EventsState::Over)),
+        Ok(ReadPiece::End(OutboxEnd::Closed)) => None,
     }
 }
 

@@ -1,11 +1,11 @@
-//! Streamable HTTP: each message of a client is a POST, and what the agent says comes on streams of events, one of
-//! the connection and one of each session that its client opens.
+//! Streamable HTTP: each message of a client is a POST, and what the agent says comes on streams of events,
+//! one of the connection and one of each session that its client opens.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use attache_http::{is_accepted, refusal};
-use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, read_message};
+use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, RequestId, read_message};
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{CONTENT_TYPE, UPGRADE};
@@ -16,8 +16,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
+use serde_json::value::RawValue;
 
-use super::connection::{AcpConnection, CarrierKind, NotTaken};
+use super::connection::{AcpConnection, CarrierKind, MessageNotTaken};
 use super::connections::AcpConnections;
 use super::events::event_stream;
 use super::headers::{
@@ -30,7 +31,7 @@ use crate::limits::HELLO_TIME;
 use crate::outbox::StreamName;
 
 /// An answer that says why not, or the answer itself.
-type Answer = Result<Response, Box<Response>>;
+type HttpReply = Result<Response, Box<Response>>;
 
 /// A stream of events, or a WebSocket.
 pub(super) async fn get(State(connections): State<AcpConnections>, request: Request) -> Response {
@@ -55,11 +56,11 @@ pub(super) async fn delete(State(connections): State<AcpConnections>, request: R
     }))
 }
 
-fn answered(answer: Answer) -> Response {
+fn answered(answer: HttpReply) -> Response {
     answer.unwrap_or_else(|refused| *refused)
 }
 
-fn open_stream(connections: &AcpConnections, head: &Parts) -> Answer {
+fn open_stream(connections: &AcpConnections, head: &Parts) -> HttpReply {
     if !is_accepted(&head.headers, "text/event-stream") {
         let reason = "streams are text/event-stream: accept it, or upgrade to a WebSocket";
         return Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, reason)));
@@ -82,7 +83,7 @@ fn open_stream(connections: &AcpConnections, head: &Parts) -> Answer {
     Ok(event_stream(opened.map_err(too_many)?))
 }
 
-async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) -> Answer {
+async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) -> HttpReply {
     let connection = match header(head, &CONNECTION_ID)? {
         Some(_) => Some(named_connection(connections, head)?),
         None => None,
@@ -100,7 +101,7 @@ async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) ->
 }
 
 /// A hello that is refused leaves nothing behind.
-async fn begin(connections: &AcpConnections, body: Bytes) -> Answer {
+async fn begin(connections: &AcpConnections, body: Bytes) -> HttpReply {
     let connection = connections.begin(CarrierKind::Http).map_err(|why| Box::new(why.response()))?;
     let hello = connection.routes.await_hello();
     let taken = connection.take_in(body).await;
@@ -130,7 +131,7 @@ async fn pass_on(
     message: EnvelopeMessage,
     session: Option<Cow<'_, str>>,
     body: Bytes,
-) -> Answer {
+) -> HttpReply {
     let contradiction = "`Acp-Session-Id` names another session than the message";
     let named = match &message {
         EnvelopeMessage::Request { params, .. } | EnvelopeMessage::Notification { params, .. } => {
@@ -155,7 +156,7 @@ async fn pass_on(
         Err(MisrouteReason::OtherSession) => return Err(bad_request(contradiction)),
         Err(MisrouteReason::UnderWay) => {
             let reason = "a request with this id is already in flight; use another id";
-            return Err(rpc_error(&ErrorObject::invalid_request(reason)));
+            return Err(rpc_error(id_of(&message), &ErrorObject::invalid_request(reason)));
         }
     }
     let not_taken = match connection.take_in(body).await {
@@ -166,8 +167,8 @@ async fn pass_on(
         connection.routes.not_asked(id);
     }
     Err(match not_taken {
-        NotTaken::Over => unknown_connection(),
-        NotTaken::Busy => {
+        MessageNotTaken::Over => unknown_connection(),
+        MessageNotTaken::Busy => {
             let reason = "the connection takes no more at the moment: read its streams, and send it again";
             Box::new(refusal(StatusCode::SERVICE_UNAVAILABLE, reason))
         }
@@ -206,15 +207,23 @@ fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
 
 fn unreadable(refused: EnvelopeRefusal) -> Box<Response> {
     match refused {
-        EnvelopeRefusal::Answer(_, error) => rpc_error(&error),
-        EnvelopeRefusal::Blank => rpc_error(&ErrorObject::parse_error("the body is empty")),
-        EnvelopeRefusal::Ignore(why) => rpc_error(&ErrorObject::invalid_request(why)),
+        EnvelopeRefusal::Answer(id, error) => rpc_error(id.as_ref(), &error),
+        EnvelopeRefusal::Blank => rpc_error(None, &ErrorObject::parse_error("the body is empty")),
+        EnvelopeRefusal::Ignore(why) => rpc_error(None, &ErrorObject::invalid_request(why)),
     }
 }
 
-/// Of a message that is nobody's.
-fn rpc_error(error: &ErrorObject) -> Box<Response> {
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+fn id_of(message: &EnvelopeMessage) -> Option<&RequestId> {
+    match message {
+        EnvelopeMessage::Request { id, .. } | EnvelopeMessage::Response { id, .. } => Some(id),
+        EnvelopeMessage::Notification { .. } => None,
+    }
+}
+
+/// Of a message that was not taken.
+fn rpc_error(id: Option<&RequestId>, error: &ErrorObject) -> Box<Response> {
+    let id = id.and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok());
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
     Box::new(json_response(StatusCode::BAD_REQUEST, body.to_string()))
 }
 

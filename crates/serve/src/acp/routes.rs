@@ -1,5 +1,5 @@
-//! Which session a message of ours belongs to, so that it goes to that session's stream: by what it says itself,
-//! or by the request that it answers.
+//! Which session a message of ours belongs to, so that it goes to that session's stream: by what it says
+//! itself, or by the request that it answers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ const UPDATE: &[u8] = br#"{"jsonrpc":"2.0","method":"session/update","params":{"
 
 /// Whether messages go to streams of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Streams {
+pub(super) enum StreamLayout {
     /// Everything on one: a WebSocket.
     One,
     OfSessions,
@@ -24,7 +24,7 @@ pub(super) enum Streams {
 
 #[derive(Debug)]
 pub(super) struct Routes {
-    streams: Streams,
+    streams: StreamLayout,
     /// Why a lock: requests come in while answers go out. Held for look-ups only.
     state: Mutex<RouteState>,
 }
@@ -68,7 +68,7 @@ struct NamedParams<'a> {
 }
 
 impl Routes {
-    pub(super) fn new(streams: Streams) -> Self {
+    pub(super) fn new(streams: StreamLayout) -> Self {
         Self { streams, state: Mutex::default() }
     }
 
@@ -120,8 +120,8 @@ impl Routes {
 
     pub(super) fn session_of(&self, line: &[u8]) -> Option<Arc<str>> {
         match self.streams {
-            Streams::One => None,
-            Streams::OfSessions => match updated_session(line) {
+            StreamLayout::One => None,
+            StreamLayout::OfSessions => match updated_session(line) {
                 Some(session) => Some(session.into()),
                 None => self.session_by_contents(line),
             },
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn messages_go_where_their_session_or_their_request_belongs() {
-        let routes = Routes::new(Streams::OfSessions);
+        let routes = Routes::new(StreamLayout::OfSessions);
         let some = |text: &str| Some(text.to_owned());
         let update = r#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s1","update":{}}}"#;
         assert_eq!(session(&routes, update), some("s1"));
@@ -197,12 +197,12 @@ mod tests {
         {
             assert_eq!(session(&routes, nobody), None);
         }
-        assert_eq!(session(&Routes::new(Streams::One), update), None);
+        assert_eq!(session(&Routes::new(StreamLayout::One), update), None);
     }
 
     #[test]
     fn an_answer_or_a_withdrawal_belongs_to_the_session_of_its_question() {
-        let routes = Routes::new(Streams::OfSessions);
+        let routes = Routes::new(StreamLayout::OfSessions);
         let ask = |number: u32| {
             let line =
                 format!(r#"{{"jsonrpc":"2.0","id":{number},"method":"m","params":{{"sessionId":"s1"}}}}"#);

@@ -5,8 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use axum::body::Bytes;
 use futures_util::stream::{SplitSink, SplitStream};
 use futures_util::{SinkExt, StreamExt};
-use hyper::upgrade::Upgraded;
-use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::{CapacityError, Error as SocketError};
@@ -14,11 +13,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::connection::{AcpConnection, CarrierGrip, NotTaken};
+use super::connection::{AcpConnection, CarrierGrip, MessageNotTaken};
 use crate::limits::{FAREWELL_TIME, PIECE_BYTES, PING_TIME, PONG_TIME};
-use crate::outbox::{OutboxEnd, OutboxReader, Taken};
-
-type Socket = WebSocketStream<TokioIo<Upgraded>>;
+use crate::outbox::{OutboxEnd, OutboxReader, ReadPiece};
 
 /// Whether each message says its number, so that the client can come back with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,13 +55,14 @@ enum PumpEnd {
     Silent(SocketEnd),
 }
 
-pub(super) struct CarriedSocket {
-    sink: SplitSink<Socket, Message>,
-    stream: SplitStream<Socket>,
+/// Over an upgraded connection; in tests over a pipe.
+pub(super) struct CarriedSocket<S> {
+    sink: SplitSink<WebSocketStream<S>, Message>,
+    stream: SplitStream<WebSocketStream<S>>,
 }
 
-impl CarriedSocket {
-    pub(super) async fn new(io: TokioIo<Upgraded>, largest: usize) -> Self {
+impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
+    pub(super) async fn new(io: S, largest: usize) -> Self {
         let config = WebSocketConfig::default()
             .max_message_size(Some(largest))
             .max_frame_size(Some(largest))
@@ -125,24 +123,28 @@ impl CarriedSocket {
     }
 }
 
-async fn write(sink: &mut SplitSink<Socket, Message>, reader: &mut OutboxReader, ids: EventIds) -> PumpEnd {
+async fn write<S: AsyncRead + AsyncWrite + Unpin>(
+    sink: &mut SplitSink<WebSocketStream<S>, Message>,
+    reader: &mut OutboxReader,
+    ids: EventIds,
+) -> PumpEnd {
     let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let sent = tokio::select! {
             taken = reader.take() => match taken {
-                Taken::Messages(messages) => send_all(sink, messages, ids).await,
-                Taken::End(OutboxEnd::Closed) => {
+                ReadPiece::Messages(messages) => send_all(sink, messages, ids).await,
+                ReadPiece::End(OutboxEnd::Closed) => {
                     let end = SocketEnd::Left;
                     let reason = "the connection is over";
                     return PumpEnd::Say(Farewell { code: CloseCode::Normal, reason, end });
                 }
-                Taken::End(OutboxEnd::GoingDown) => {
+                ReadPiece::End(OutboxEnd::GoingDown) => {
                     let end = SocketEnd::Left;
                     let reason = "the server goes down; come back later";
                     return PumpEnd::Say(Farewell { code: CloseCode::Restart, reason, end });
                 }
-                Taken::Reset(_) => {
+                ReadPiece::Reset(_) => {
                     return PumpEnd::Say(Farewell {
                         code: CloseCode::Error,
                         reason: "messages were lost; begin anew",
@@ -163,8 +165,8 @@ async fn write(sink: &mut SplitSink<Socket, Message>, reader: &mut OutboxReader,
     }
 }
 
-async fn send_all(
-    sink: &mut SplitSink<Socket, Message>,
+async fn send_all<S: AsyncRead + AsyncWrite + Unpin>(
+    sink: &mut SplitSink<WebSocketStream<S>, Message>,
     messages: Vec<(u64, Bytes)>,
     ids: EventIds,
 ) -> Result<(), SocketError> {
@@ -189,7 +191,11 @@ fn numbered(number: u64, line: &[u8]) -> Bytes {
     text.into()
 }
 
-async fn read(stream: &mut SplitStream<Socket>, connection: &AcpConnection, heard: &HeardTime) -> PumpEnd {
+async fn read<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut SplitStream<WebSocketStream<S>>,
+    connection: &AcpConnection,
+    heard: &HeardTime,
+) -> PumpEnd {
     loop {
         let message = match stream.next().await {
             Some(Ok(message)) => message,
@@ -199,8 +205,8 @@ async fn read(stream: &mut SplitStream<Socket>, connection: &AcpConnection, hear
         match message {
             Message::Text(text) => match connection.take_in(text.into()).await {
                 Ok(()) => {}
-                Err(NotTaken::Over) => return PumpEnd::Silent(SocketEnd::Left),
-                Err(NotTaken::Busy) => {
+                Err(MessageNotTaken::Over) => return PumpEnd::Silent(SocketEnd::Left),
+                Err(MessageNotTaken::Busy) => {
                     return PumpEnd::Say(Farewell::lost(CloseCode::Again, "too much is unanswered"));
                 }
             },
@@ -265,7 +271,66 @@ impl HeardTime {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, DuplexStream};
+    use tokio::sync::mpsc;
+
+    use super::super::connection::CarrierKind;
+    use super::super::routes::{Routes, StreamLayout};
     use super::*;
+    use crate::outbox::{Outbox, StreamName};
+
+    /// A connection, its client's end, and how its WebSocket ends.
+    async fn carried() -> (Arc<AcpConnection>, DuplexStream, tokio::task::JoinHandle<SocketEnd>) {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let (incoming, _received) = mpsc::channel(1);
+        let (outbox, routes) = (Outbox::new(usize::MAX), Arc::new(Routes::new(StreamLayout::One)));
+        let kind = CarrierKind::WebSocket;
+        let connection = Arc::new(AcpConnection::new("id".to_owned(), kind, outbox, routes, incoming));
+        let reader = connection.outbox.read(StreamName::Connection).unwrap();
+        let (socket, served) = (CarriedSocket::new(near, 1 << 16).await, connection.clone());
+        let carrying = tokio::spawn(async move {
+            let grip = served.grip().await.unwrap();
+            socket.carry(&served, reader, &grip, EventIds::Told).await
+        });
+        (connection, far, carrying)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_answers_no_ping_is_cut_off_and_may_come_back() {
+        let (_connection, mut client, carrying) = carried().await;
+        let begun = Instant::now();
+        // Nothing is answered.
+        assert_eq!(carrying.await.unwrap(), SocketEnd::Lost);
+        assert!(
+            begun.elapsed() >= PONG_TIME && begun.elapsed() < PONG_TIME + PING_TIME,
+            "{:?}",
+            begun.elapsed()
+        );
+        let mut said = Vec::new();
+        client.read_to_end(&mut said).await.unwrap();
+        let code =
+            [&[0x88, 2 + "no pong came".len() as u8][..], &1008_u16.to_be_bytes(), b"no pong came"].concat();
+        assert!(said.ends_with(&code), "{said:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_answers_stays_and_what_has_arrived_is_forgotten() {
+        let (connection, client, carrying) = carried().await;
+        let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+        assert!(connection.outbox.put(None, Bytes::from_static(b"{}")));
+        let (mut sink, mut stream) = client.split();
+        let reading = tokio::spawn(async move { while let Some(Ok(_)) = stream.next().await {} });
+        tokio::time::sleep(PONG_TIME * 3).await;
+        assert!(!carrying.is_finished());
+        assert!(!connection.outbox.can_resume(0) && connection.outbox.can_resume(1));
+        sink.send(Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: "".into() })))
+            .await
+            .unwrap();
+        assert_eq!(carrying.await.unwrap(), SocketEnd::Left);
+        reading.await.unwrap();
+    }
 
     #[test]
     fn a_number_stands_in_front_of_everything_else() {

@@ -1,5 +1,5 @@
-//! The person behind a chat, as the core asks them: what the client posted is the answer, and anything else ends the
-//! stream, so that the client can show the question and post again.
+//! The person behind a chat, as the core asks them: what the client posted is the answer, and anything else
+//! ends the stream, so that the client can show the question and post again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,8 @@ use super::request::CallAnswer;
 #[derive(Debug, Default)]
 pub(super) struct ChatClient {
     answers: HashMap<String, CallAnswer>,
-    /// Questions that wait for the next post, by their ids. Why a lock: the session asks while the stream looks.
+    /// Questions that wait for the next post, by their ids. Why a lock: the session asks while the stream
+    /// looks.
     open: Mutex<HashSet<String>>,
     asked: Notify,
 }
@@ -42,7 +43,8 @@ impl Client for ChatClient {
             (About::Permission(_) | About::ModeSwitch(_), WhenAsked::CallAsked) => {
                 self.answers.get(&ask.approval_id).map(|answer| match answer {
                     CallAnswer::Allowed => Answer::AllowOnce,
-                    CallAnswer::Denied => Answer::RejectOnce,
+                    CallAnswer::Denied(None) => Answer::RejectOnce,
+                    CallAnswer::Denied(Some(reason)) => Answer::RejectBecause(reason.clone()),
                 })
             }
         };

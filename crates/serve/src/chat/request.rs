@@ -39,10 +39,11 @@ pub(super) enum SaidAgain {
 }
 
 /// What a person said to one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CallAnswer {
     Allowed,
-    Denied,
+    /// With the reason, if one was given.
+    Denied(Option<String>),
 }
 
 #[derive(Deserialize)]
@@ -110,7 +111,10 @@ fn answers_in(message: &PostedMessage) -> Vec<(String, CallAnswer)> {
         let approval = &part["approval"];
         let answer = match approval["approved"].as_bool()? {
             true => CallAnswer::Allowed,
-            false => CallAnswer::Denied,
+            false => {
+                let reason = approval["reason"].as_str().map(str::trim).filter(|reason| !reason.is_empty());
+                CallAnswer::Denied(reason.map(str::to_owned))
+            }
         };
         Some((approval["id"].as_str()?.to_owned(), answer))
     });
@@ -210,7 +214,7 @@ mod tests {
         let request = read(json!({ "id": "c", "messages": [message] })).unwrap();
         let LastWord::Answers { message, answers } = request.word else { panic!("no answers") };
         assert_eq!(message, "a1");
-        assert_eq!((answers["x"], answers["y"]), (CallAnswer::Allowed, CallAnswer::Denied));
+        assert_eq!((&answers["x"], &answers["y"]), (&CallAnswer::Allowed, &CallAnswer::Denied(None)));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::connector::{ConnectFailure, Connector, OpenedSocket, ReachedServer};
+use super::connector::{ConnectFailure, OpenedSocket, ReachedServer, ServerConnector};
 use super::link::{CarryEnd, EditorEnds, ServerLink};
 use super::memory::ConversationMemory;
 use crate::limits::{GIVE_UP_TIME, INCOMING, PIECE_BYTES, RETRY_PAUSES};
@@ -78,7 +78,7 @@ async fn write_all(sink: &mut impl MessageSink, mut rest: &[u8]) -> std::io::Res
 }
 
 struct Bridge {
-    connector: Connector,
+    connector: ServerConnector,
     ends: EditorEnds,
     link: ServerLink,
     /// Fires when the editor has left.
@@ -160,8 +160,8 @@ impl Bridge {
         None
     }
 
-    /// Waits. A server that is away for too long counts as gone: what was under way ends with an error, and what
-    /// the editor wants meanwhile, too. False: the editor has left.
+    /// Waits. A server that is away for too long counts as gone: what was under way ends with an error, and
+    /// what the editor wants meanwhile, too. False: the editor has left.
     async fn pause(&mut self, time: Duration, lost: &mut LostServer) -> bool {
         let (end, give_up) = (Instant::now() + time, lost.since + GIVE_UP_TIME);
         loop {

@@ -53,7 +53,7 @@ pub(super) struct OpenedSocket {
 
 /// A server that has answered, with a connection to it.
 pub struct ReachedServer {
-    pub(super) connector: Connector,
+    pub(super) connector: ServerConnector,
     pub(super) first: OpenedSocket,
 }
 
@@ -65,14 +65,14 @@ impl fmt::Debug for ReachedServer {
 
 /// A copy is the same.
 #[derive(Clone, Debug)]
-pub struct Connector {
+pub struct ServerConnector {
     address: ServerAddress,
     token: BearerToken,
     /// Made when it is first needed: reading the machine's certificates takes a while.
     client: OnceLock<Client>,
 }
 
-impl Connector {
+impl ServerConnector {
     pub fn new(address: ServerAddress, token: BearerToken) -> Self {
         Self { address, token, client: OnceLock::new() }
     }

@@ -52,7 +52,8 @@ struct ServerLine<'a> {
 }
 
 impl ConversationMemory {
-    /// A message of the editor on its way to the server; `None` if it was for a server that is not there any more.
+    /// A message of the editor on its way to the server; `None` if it was for a server that is not there any
+    /// more.
     pub(super) fn outgoing(&mut self, line: Bytes) -> Option<Bytes> {
         match read_message(&line) {
             Ok(EnvelopeMessage::Request { id, method, params }) => {
@@ -144,8 +145,8 @@ impl ConversationMemory {
         line.into()
     }
 
-    /// The server has forgotten the conversation. Gives what the editor is told: its requests end with `reason`, and
-    /// questions of the server are taken back.
+    /// The server has forgotten the conversation. Gives what the editor is told: its requests end with
+    /// `reason`, and questions of the server are taken back.
     pub(super) fn forget_server(&mut self, reason: &str) -> Vec<Bytes> {
         let mut told = self.refuse_owed(reason);
         for id in self.asked.drain() {

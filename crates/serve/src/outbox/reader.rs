@@ -13,7 +13,7 @@ pub(crate) struct OutboxReader {
 
 /// What a reader finds next.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
+pub(crate) enum ReadPiece {
     Messages(Vec<(u64, Bytes)>),
     /// What follows its place is not there any more; it goes on behind this number.
     Reset(u64),
@@ -34,7 +34,7 @@ impl OutboxReader {
     }
 
     /// Safe to drop and call again.
-    pub(crate) async fn take(&mut self) -> Taken {
+    pub(crate) async fn take(&mut self) -> ReadPiece {
         loop {
             let outbox = self.outbox.clone();
             let mut woken = std::pin::pin!(outbox.0.filled.notified());
@@ -46,21 +46,21 @@ impl OutboxReader {
         }
     }
 
-    pub(super) fn look(&mut self) -> Option<Taken> {
+    pub(super) fn look(&mut self) -> Option<ReadPiece> {
         let mut state = self.outbox.lock();
         let (end, last) = (state.end, state.last);
-        let Some(stream) = state.stream(&self.name) else { return Some(Taken::End(OutboxEnd::Closed)) };
+        let Some(stream) = state.stream(&self.name) else { return Some(ReadPiece::End(OutboxEnd::Closed)) };
         if self.place < stream.forgotten() || self.place > last {
             self.place = stream.sent();
-            return Some(Taken::Reset(self.place));
+            return Some(ReadPiece::Reset(self.place));
         }
         let messages = stream.take(self.place, PIECE_BYTES, Instant::now());
-        let Some((number, _)) = messages.last() else { return end.map(Taken::End) };
+        let Some((number, _)) = messages.last() else { return end.map(ReadPiece::End) };
         self.place = *number;
         state.keep_within(KEPT_BYTES);
         drop(state);
         self.outbox.0.room.notify_waiters();
-        Some(Taken::Messages(messages))
+        Some(ReadPiece::Messages(messages))
     }
 
     /// The stream is still read, so what was sent long ago has arrived.

@@ -1,3 +1,5 @@
+//! The outbox as its connection and its readers use it.
+
 use proptest::prelude::*;
 
 use super::*;
@@ -12,7 +14,7 @@ fn put(outbox: &Outbox, session: Option<&str>, text: &str) {
 
 async fn texts(reader: &mut OutboxReader) -> Vec<String> {
     match reader.take().await {
-        Taken::Messages(messages) => {
+        ReadPiece::Messages(messages) => {
             messages.iter().map(|(_, line)| String::from_utf8_lossy(line).into_owned()).collect()
         }
         other => panic!("{other:?}"),
@@ -55,12 +57,12 @@ async fn who_comes_back_gets_what_follows_and_others_what_nobody_got() {
     outbox.acknowledge(3);
     assert!(!outbox.can_resume(2) && outbox.can_resume(3));
     let mut late = outbox.read_behind(StreamName::Connection, 2).unwrap();
-    assert_eq!(late.take().await, Taken::Reset(5));
+    assert_eq!(late.take().await, ReadPiece::Reset(5));
     let mut of_another = outbox.read_behind(StreamName::Connection, 77).unwrap();
-    assert_eq!(of_another.take().await, Taken::Reset(5));
+    assert_eq!(of_another.take().await, ReadPiece::Reset(5));
     outbox.end(OutboxEnd::GoingDown);
-    assert_eq!(first.take().await, Taken::Messages(vec![(5, Bytes::from_static(b"5"))]));
-    assert_eq!(first.take().await, Taken::End(OutboxEnd::GoingDown));
+    assert_eq!(first.take().await, ReadPiece::Messages(vec![(5, Bytes::from_static(b"5"))]));
+    assert_eq!(first.take().await, ReadPiece::End(OutboxEnd::GoingDown));
     assert!(!outbox.put(None, Bytes::new()));
 }
 
@@ -142,7 +144,7 @@ proptest! {
             Some(name) => StreamName::Session(name.to_string().into()),
         };
         let read = |reader: &mut OutboxReader, got: &mut Vec<String>| {
-            while let Some(Taken::Messages(messages)) = reader.look() {
+            while let Some(ReadPiece::Messages(messages)) = reader.look() {
                 got.extend(messages.iter().map(|(_, line)| String::from_utf8_lossy(line).into_owned()));
             }
         };
