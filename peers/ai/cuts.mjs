@@ -39,6 +39,10 @@ class Chat extends AbstractChat {
   }
 }
 
+setTimeout(() => {
+  console.error("stuck");
+  process.exit(1);
+}, 60_000).unref();
 const expected = "number ".repeat(400);
 let resumed = 0;
 for (let round = 0; round < Number(rounds); round += 1) {

@@ -105,7 +105,7 @@ pub(crate) struct AcpArgs {
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Be the way to a server (`attache serve`) instead: http(s)://HOST:PORT or unix:PATH
+    /// Bridge to `attache serve` instead: http(s)://HOST:PORT or unix:PATH
     #[arg(long, value_name = "URL", value_parser = ServerAddress::parse, conflicts_with_all = SESSION_OPTIONS)]
     pub(crate) connect: Option<ServerAddress>,
     /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in

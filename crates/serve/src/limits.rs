@@ -65,6 +65,9 @@ pub(crate) const LET_GO_TIME: Duration = Duration::from_secs(5);
 /// How long the last messages of a connection may take to leave.
 pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 
+/// How long all clients together may take to take what there was for them when the server ends.
+pub(crate) const END_TIME: Duration = Duration::from_secs(3);
+
 /// How long a WebSocket may take to take its farewell.
 pub(crate) const FAREWELL_TIME: Duration = Duration::from_secs(1);
 

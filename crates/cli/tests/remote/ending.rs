@@ -109,3 +109,22 @@ async fn a_configured_patience_ends_too() {
     assert_eq!(code, Some(1012));
     assert!(server.child.wait().await.unwrap().success());
 }
+
+/// A client that takes nothing more does not keep the server.
+#[tokio::test]
+async fn who_does_not_read_holds_up_nobody() {
+    let script =
+        format!("on \"pour\"\n  stream 100000 {:?}\non *\n  text \"ok\"\n", "0123456789".repeat(100));
+    let home = attache_testkit::binary::Home::new(env!("CARGO_BIN_EXE_attache"), &script);
+    let mut server = Server::of(home, &[]).await;
+    let _stalled = talking(&server, "pour").await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    server.signal(Signal::TERM);
+    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    let begun = std::time::Instant::now();
+    server.signal(Signal::TERM);
+    let status = tokio::time::timeout(PATIENCE, server.child.wait()).await.expect("it does not end").unwrap();
+    assert!(status.success());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert_eq!(server.home.orphans(), []);
+}

@@ -1,6 +1,7 @@
 //! The agent behind an address, through the binary: messages over WebSocket and HTTP, who may come in, cut
 //! connections, and the end.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+#![allow(clippy::duplicate_mod, reason = "the rows of a pipe are played over each way")]
 
 mod access;
 mod bridged;

@@ -18,7 +18,7 @@ use super::carrier::{InboxSource, OutboxPace, OutboxSink};
 use super::connection::{AcpConnection, CarrierKind};
 use super::routes::{Routes, StreamLayout};
 use crate::limits::{
-    BODY_BYTES, CONNECTIONS, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS, SOCKET_UNREAD_BYTES,
+    BODY_BYTES, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS, SOCKET_UNREAD_BYTES,
 };
 use crate::outbox::{Outbox, OutboxEnd};
 use crate::server::ServeSettings;
@@ -116,7 +116,10 @@ impl AcpConnections {
         self.0.ending.cancel();
         self.0.ended.cancel();
         self.0.tasks.close();
-        self.0.tasks.wait().await;
+        // Who does not read holds nobody up.
+        if tokio::time::timeout(END_TIME, self.0.tasks.wait()).await.is_err() {
+            tracing::info!(open = self.0.tasks.len(), "clients did not take their last messages");
+        }
     }
 
     pub(super) fn begin(&self, kind: CarrierKind) -> Result<Arc<AcpConnection>, ConnectionRefusal> {

@@ -93,11 +93,12 @@ impl Chats {
     ) -> Result<Response, ChatError> {
         let id = self.known(chat).await?.ok_or(ChatError::Unknown)?;
         let handle = self.open(&id).await?;
+        let client = ChatClient::with(answers);
+        let attachment = handle.attach(Some(client.clone()), AttachFrom::Now).await?;
+        // Only now is it sure that the end of what runs will be seen.
         if !handle.status().await?.is_active() {
             return Err(ChatError::Conflict("no call of this chat waits for an answer".to_owned()));
         }
-        let client = ChatClient::with(answers);
-        let attachment = handle.attach(Some(client.clone()), AttachFrom::Now).await?;
         attachment.participant.ready();
         let stream =
             ChatStream::new(self.agent.hub.clone(), attachment, client, Beginning::Continued { message });
@@ -113,6 +114,10 @@ impl Chats {
         let handle = self.open(&id).await?;
         let client = ChatClient::with(HashMap::new());
         let attachment = handle.attach(Some(client.clone()), AttachFrom::LiveRun).await?;
+        // As above: a run that has ended meanwhile would never be seen to end.
+        if !handle.status().await?.is_active() {
+            return Ok(None);
+        }
         attachment.participant.ready();
         let stream = ChatStream::new(self.agent.hub.clone(), attachment, client, Beginning::Run);
         Ok(Some(stream.response()))

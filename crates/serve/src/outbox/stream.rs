@@ -62,7 +62,8 @@ impl OutStream {
     }
 
     pub(super) fn leave(&mut self) {
-        self.readers -= 1;
+        // One that began while the stream made room for others was never counted.
+        self.readers = self.readers.saturating_sub(1);
     }
 
     /// Messages behind a place, up to so many bytes but at least one; counted as sent.
