@@ -1,5 +1,5 @@
-//! P11 over the network: a client that does not read costs itself only. And HTTP/2, as Node speaks it, with streams
-//! that are opened and reset as fast as it can.
+//! P11 over the network: a client that does not read costs itself only. And HTTP/2, as Node speaks it, with
+//! streams that are opened and reset as fast as it can.
 
 use std::time::{Duration, Instant};
 
