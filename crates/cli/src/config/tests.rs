@@ -644,6 +644,37 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
 }
 
 #[test]
+fn the_settings_of_a_server_are_checked_and_printed_as_they_were_written() {
+    for (line, expected) in [
+        ("workspaces = \"/w\"", "`serve.workspaces` must be an array of paths"),
+        ("workspaces = []", "name at least one directory"),
+        ("hosts = [\"https://a.example\"]", "is no host name"),
+        ("hosts = [7]", "must be an array of host names"),
+        ("origins = [\"a.example\"]", "is no origin"),
+        ("origins = [\"https://a.example/path\"]", "is no origin"),
+        ("drain_seconds = 3601", "a whole number from 0 to 3600"),
+        ("drain = 30", "did you mean `serve.drain_seconds`?"),
+    ] {
+        let place = Place::with(&format!("[serve]\n{line}\n"));
+        let told = place.errors_with(&[], &[]);
+        assert!(told.starts_with("~/config.toml:2: ") && told.contains(expected), "{line}: {told}");
+    }
+    let place = Place::with(
+        "[serve]\nworkspaces = [\"here\", \"/w\"]\nhosts = [\"a.example:7\"]\norigins = [\"https://b.example\"]\n",
+    );
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[]), Path::new("/")));
+    for line in [
+        "[serve]",
+        "workspaces = [\"~/here\", \"/w\"]  # ~/config.toml:2",
+        "hosts = [\"a.example:7\"]  # ~/config.toml:3",
+        "origins = [\"https://b.example\"]  # ~/config.toml:4",
+    ] {
+        assert!(printed.lines().any(|found| found == line), "{line}: {printed}");
+    }
+    assert!(printed.contains("drain_seconds = 30"), "{printed}");
+}
+
+#[test]
 fn rules_are_read_with_their_examples_and_printed_as_they_were_written() {
     let written = "[[permissions]]\npermission = \"bash\"\npattern = \"cargo test *\"\naction = \"allow\"\n\
                    match = [\"cargo test\", \"cargo test -q\"]\nnot_match = [\"cargo testament\"]\n\
