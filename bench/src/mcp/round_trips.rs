@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNotices, ServerOrigin, ServerRights,
     ServerSampling, ServerTransport, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::{
@@ -193,7 +193,7 @@ fn entry() -> Result<ServerEntry> {
         name: "bare".to_owned(),
         origin: ServerOrigin::Client,
         transport: ServerTransport::Stdio { command, arguments, environment: Vec::new(), directory: None },
-        network: ServerNetwork::Granted,
+        rights: ServerRights::USUAL,
         deadlines: ServerDeadlines::default(),
         sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),

@@ -122,6 +122,19 @@ impl OwnAgent {
         Self { setup, services }
     }
 
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.setup.hub
+    }
+
+    pub(crate) fn store(&self) -> Arc<SqliteStore> {
+        Arc::new(self.setup.store.clone())
+    }
+
+    /// For who serves its clients in another way.
+    pub(crate) fn services(&self) -> AgentServices {
+        self.services.clone()
+    }
+
     /// Serves one more client.
     pub(crate) fn connect(
         &self,

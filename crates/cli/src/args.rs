@@ -4,6 +4,7 @@ mod chat;
 mod inspection;
 mod mcp;
 mod seat;
+mod serve;
 mod session_options;
 
 use std::ffi::OsString;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use attache_core::legible::legible_path;
+use attache_serve::client::ServerAddress;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -20,6 +22,7 @@ pub(crate) use inspection::{
 };
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
 pub(crate) use seat::Seat;
+pub(crate) use serve::{ListenTarget, ServeArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
@@ -69,6 +72,8 @@ pub(crate) enum CliCommand {
     Import(ForeignArgs),
     /// Show, add, test and remove MCP servers, or be one
     Mcp(McpArgs),
+    /// Serve the agent to clients elsewhere, over WebSocket and HTTP
+    Serve(ServeArgs),
     /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
     /// Allow a project's own configuration, or take that back
@@ -106,10 +111,16 @@ pub(crate) struct AcpArgs {
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Bridge to `attache serve` instead: http(s)://HOST:PORT or unix:PATH
+    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse, conflicts_with_all = SESSION_OPTIONS)]
+    pub(crate) connect: Option<ServerAddress>,
     /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
     pub(crate) login: Option<Option<String>>,
 }
+
+/// What the agent of a server has decided already.
+const SESSION_OPTIONS: [&str; 6] = ["model", "agent", "approval", "sandbox", "client_fs", "trace"];
 
 /// What every command takes that serves sessions.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -364,6 +375,7 @@ impl Args {
                 | CliCommand::Init(_)
                 | CliCommand::Import(_)
                 | CliCommand::Mcp(_)
+                | CliCommand::Serve(_)
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)
                 | CliCommand::Usage(_)
@@ -469,6 +481,11 @@ mod tests {
             "models refresh anthropic",
             "auth logout",
             "sessions list --limit 0",
+            "serve --listen nowhere",
+            "serve --listen unix:",
+            "acp --connect nowhere",
+            "acp --connect http://127.0.0.1:1 --model a/b",
+            "chat --connect http://127.0.0.1:1 --agent-command goose",
             "doctor now",
             "sessions",
             "sessions show",
@@ -506,6 +523,7 @@ mod tests {
             "mcp add",
             "mcp import",
             "mcp serve",
+            "serve",
             "sessions",
             "sessions list",
             "sessions show",

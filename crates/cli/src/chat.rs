@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::args::{ChatArgs, ChatOutput};
+use crate::connect::ServerDoor;
 use crate::limits::{ATTACHED_BYTES, SCHEMA_BYTES};
 use crate::setup::Sources;
 
@@ -57,8 +58,12 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
     let introduction = Introduction::unattended(VERSION);
     let trace = args.trace.as_deref().map(crate::acp::open_trace).transpose()?;
     let mut console = ProcessConsole { answer: Box::new(answer::stream()), audience: audience() };
-    let report = match &args.agent_command {
-        Some(line) => {
+    let report = match (&args.agent_command, &args.connect) {
+        (None, Some(address)) => {
+            let door = ServerDoor::new(sources, address)?;
+            talk(&door, introduction.with_trace(trace.clone()), task, &mut console, interrupted).await
+        }
+        (Some(line), _) => {
             let directory = task.directories.directory.clone();
             match CommandDoor::new(line, directory) {
                 Ok(door) => {
@@ -70,7 +75,7 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
                 }
             }
         }
-        None => {
+        (None, None) => {
             let door = OwnDoor::new(sources, args.trace.as_deref());
             let introduction = introduction.with_trace(trace.clone());
             let report = talk(&door, introduction, task, &mut console, interrupted).await;

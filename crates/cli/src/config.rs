@@ -36,6 +36,8 @@ mod permission_table;
 mod project;
 mod provider;
 mod provider_table;
+mod serve;
+mod setting_input;
 mod store_path;
 mod telemetry;
 #[cfg(test)]
@@ -52,6 +54,7 @@ use keys::{KEYS, SettingInput, SettingKey};
 pub(crate) use limits::MAX_SCRIPT_BYTES;
 pub(crate) use project::ProjectConfig;
 pub(crate) use provider::{HttpWire, Provider, ProviderModel, ProviderWire, StatedPrice};
+pub(crate) use serve::ServerSettings;
 pub(crate) use telemetry::{HeaderPiece, TelemetrySettings, pieces as header_pieces};
 pub(crate) use web_search::{SearchService, WebSearchSettings};
 
@@ -115,6 +118,7 @@ pub(crate) struct Config {
     /// Of `[mcp.NAME]`, in the order of the file.
     pub(crate) servers: Vec<ConfiguredServer>,
     pub(crate) telemetry: TelemetrySettings,
+    pub(crate) serve: ServerSettings,
     /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
 }
@@ -263,6 +267,7 @@ impl Config {
             web_search: WebSearchSettings::default(),
             servers: Vec::new(),
             telemetry: TelemetrySettings::default(),
+            serve: ServerSettings::default(),
             providers: Vec::new(),
         }
     }

@@ -22,6 +22,7 @@ mod catalogue;
 mod chat;
 mod completions;
 mod config;
+mod connect;
 mod consents;
 mod credentials;
 mod damage;
@@ -45,9 +46,11 @@ mod projects;
 mod providers;
 mod sandbox;
 mod seclusion;
+mod serve;
 mod sessions;
 mod setup;
 mod telemetry;
+mod token;
 mod troubles;
 mod trust;
 mod unfinished_imports;
@@ -175,8 +178,12 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(CliCommand::Auth(auth)) => auth::AuthCommands::new(sources).run(&auth.command).await?,
         Some(CliCommand::Doctor(doctor)) => return doctor::run(sources, doctor).await,
         Some(CliCommand::Mcp(mcp)) => return mcp::run(sources, mcp).await,
+        Some(CliCommand::Serve(serve)) => return serve::run(sources, serve).await,
         Some(CliCommand::Acp(AcpArgs { login: Some(provider), .. })) => {
             auth::AuthCommands::new(sources).login_to_any(provider.as_deref()).await?;
+        }
+        Some(CliCommand::Acp(AcpArgs { connect: Some(address), .. })) => {
+            return connect::run(sources, address).await;
         }
         Some(CliCommand::Acp(acp_args)) => {
             if answer::is_typed() {

@@ -7,7 +7,6 @@ pub(crate) mod json;
 mod login;
 pub(crate) mod of_project;
 mod serve;
-mod token;
 pub(crate) mod told;
 
 use std::process::ExitCode;

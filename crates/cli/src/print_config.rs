@@ -11,7 +11,7 @@ use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
     ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin, ProviderModel, ProviderWire,
-    SearchService, Sourced, StatedPrice, TelemetrySettings,
+    SearchService, ServerSettings, Sourced, StatedPrice, TelemetrySettings,
 };
 use crate::projects::configuration_in;
 use crate::providers::{
@@ -68,6 +68,9 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     if config.telemetry.is_stated() {
         page.telemetry(&config.telemetry);
     }
+    if config.serve.is_stated() {
+        page.serve(&config.serve);
+    }
     for rule in &config.rules {
         page.rule(rule);
     }
@@ -93,6 +96,25 @@ impl ConfigPage {
         self.number("stream_idle_timeout_ms", idle, &limits.stream_idle.origin);
         self.number("max_steps", u64::from(limits.max_steps.value), &limits.max_steps.origin);
         self.number("max_line_bytes", limits.max_line_bytes.value as u64, &limits.max_line_bytes.origin);
+    }
+
+    fn serve(&mut self, serve: &ServerSettings) {
+        self.line("\n[serve]");
+        if let Some(Sourced { value, origin }) = &serve.workspaces {
+            let paths = value.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+            self.words("workspaces", paths, origin);
+        }
+        for (name, words) in [("hosts", &serve.hosts), ("origins", &serve.origins)] {
+            if !words.value.is_empty() {
+                self.words(name, words.value.clone(), &words.origin);
+            }
+        }
+        self.number("drain_seconds", serve.drain.value.as_secs(), &serve.drain.origin);
+    }
+
+    fn words(&mut self, name: &str, words: Vec<String>, origin: &Origin) {
+        let words: Vec<String> = words.into_iter().map(|word| basic_value(word.into())).collect();
+        self.line(&format!("{name} = [{}]  # {}", words.join(", "), one_line(&origin.to_string())));
     }
 
     fn rule(&mut self, rule: &ConfiguredRule) {

@@ -28,6 +28,7 @@ use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment, Sourced};
+use crate::connect::TOKEN_VARIABLE;
 use crate::credentials::{Credentials, KeyPlace, Patience, ServerLogins};
 use crate::damage::{DAMAGED, what_became_of};
 use crate::dirs::Dirs;
@@ -46,6 +47,18 @@ pub(crate) struct Sources {
     pub(crate) troubles: Troubles,
     /// What entries of MCP servers may refer to.
     pub(crate) variables: Variables,
+    /// What the environment says is the token of a server elsewhere.
+    pub(crate) token: Option<BearerText>,
+}
+
+/// A secret as it was given. Never printed by accident.
+#[derive(Clone)]
+pub(crate) struct BearerText(pub(crate) String);
+
+impl std::fmt::Debug for BearerText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BearerText")
+    }
 }
 
 impl Sources {
@@ -60,7 +73,8 @@ impl Sources {
             idle: config.limits.stream_idle.value,
         };
         let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
-        Self { config: Arc::new(config), dirs, credentials, opener, troubles, variables }
+        let token = environment.text(TOKEN_VARIABLE).map(|text| BearerText(text.to_owned()));
+        Self { config: Arc::new(config), dirs, credentials, opener, troubles, variables, token }
     }
 
     /// The providers as they are now.

@@ -200,6 +200,11 @@ impl Hub {
 
     /// Stores a new session and opens it.
     pub async fn create(&self, new: NewSession) -> Result<SessionHandle, HubError> {
+        self.create_as(self.shared.ports.ids.session(), new).await
+    }
+
+    /// The same under an id that nobody else has.
+    pub async fn create_as(&self, id: SessionId, new: NewSession) -> Result<SessionHandle, HubError> {
         let ports = &self.shared.ports;
         let now = ports.clock.now_ms();
         let of_project = match &ports.projects {
@@ -212,7 +217,7 @@ impl Hub {
             metadata.set_additional_directories(&new.place.additional);
         }
         let row = SessionRow {
-            id: ports.ids.session(),
+            id: id.clone(),
             agent: of_project.agent.unwrap_or_else(|| ports.settings.agent.clone()),
             workspace_root: new.root,
             model: Some(model),
@@ -225,7 +230,6 @@ impl Hub {
             updated_at: now,
             archived_at: None,
         };
-        let id = row.id.clone();
         self.commit(Batch {
             session_id: id.clone(),
             fence: None,

@@ -234,6 +234,13 @@ pub const MEND_BASE: Duration = Duration::from_secs(1);
 /// No pause between two such tries is longer: a disk with room again should be noticed within half a minute.
 pub const MEND_MAX: Duration = Duration::from_secs(30);
 
+/// Of what a person says about a call that they reject: what is longer belongs into a prompt.
+pub(crate) const REJECTION_CHARS: usize = 2_000;
+
+/// How often is looked whether turns are still under way when the host wants to end: nobody notices the rest
+/// of it.
+pub(crate) const REST_LOOK: Duration = Duration::from_millis(50);
+
 /// How long `shutdown` waits for runs to settle: the process has to be gone 3 s after its editor.
 pub const SHUTDOWN: Duration = Duration::from_millis(2_700);
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use attache_core::watchdog::Rule;
+use attache_serve::client::ServerAddress;
 use clap::ValueEnum;
 
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -59,6 +60,12 @@ pub(crate) struct ChatArgs {
     /// Talk to this agent instead
     #[arg(long, value_name = "COMMAND")]
     pub(crate) agent_command: Option<String>,
+    /// Talk to the agent of a server instead
+    #[arg(
+        long, value_name = "URL", value_parser = ServerAddress::parse,
+        conflicts_with_all = ["agent_command", "max_steps", "approval", "allow", "sandbox"]
+    )]
+    pub(crate) connect: Option<ServerAddress>,
     /// Write the ACP traffic to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -76,8 +83,7 @@ const HELP: &str = "\
   -r, --resume [ID]      Go on with this session, by the beginning of its id, or choose one
       --attach FILE      With -p: add a file to the prompt; may be repeated
       --schema FILE      With -p: the answer has to be JSON that fits this JSON Schema
-      --max-steps N      Stop after so many model calls
-      --max-cost USD     With -p: stop when the run has cost so much
+      --max-steps N, --max-cost USD   Stop after so many model calls; with -p: at such a cost
       --approval LEVEL   What runs without a question: ask, edits or all
       --allow RULE       Permit more in this run: 'bash:cargo test *'; may be repeated
       --model P/M        Model, as `attache models` names it
@@ -86,6 +92,7 @@ const HELP: &str = "\
       --cwd DIR          Work there
       --plain            Write lines only, each once: for screen readers
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
+      --connect URL      Talk to a server: http(s)://HOST:PORT or unix:PATH (`attache serve`)
       --trace FILE       Write the ACP traffic to this file
 Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
 ";

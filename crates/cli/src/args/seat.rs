@@ -21,7 +21,7 @@ impl Args {
         match seat {
             Seat::Terminal => self.command = Some(CliCommand::Chat(ChatArgs::default())),
             Seat::Elsewhere => {
-                let message = "a command is missing: chat, acp, demo, models, auth, doctor, init, import, mcp, sessions, trust, usage or completions";
+                let message = "a command is missing: chat, acp, demo, models, auth, doctor, init, import, mcp, serve, sessions, trust, usage or completions";
                 return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
             }
         }

@@ -16,6 +16,7 @@ use super::own_door::OwnDoor;
 use crate::answer;
 use crate::args::ChatArgs;
 use crate::config::ChatKeys;
+use crate::connect::ServerDoor;
 use crate::setup::Sources;
 
 pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> {
@@ -27,15 +28,16 @@ pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
     let trace = args.trace.as_deref().map(crate::acp::open_trace).transpose()?;
     let introduction = Introduction::of_a_person(VERSION).with_trace(trace.clone());
     let begin = |door| start(door, introduction, directory.clone(), sources, args);
-    let code = match &args.agent_command {
-        Some(line) => match CommandDoor::new(line, directory.clone()) {
+    let code = match (&args.agent_command, &args.connect) {
+        (None, Some(address)) => talk(begin(&ServerDoor::new(sources, address)?)).await,
+        (Some(line), _) => match CommandDoor::new(line, directory.clone()) {
             Ok(door) => talk(begin(&door)).await,
             Err(wrong) => {
                 answer::note(&format!("attache: --agent-command: {wrong}"));
                 return Ok(ExitCode::from(2));
             }
         },
-        None => {
+        (None, None) => {
             let door = OwnDoor::new(sources, args.trace.as_deref());
             let code = talk(begin(&door)).await;
             door.close().await;

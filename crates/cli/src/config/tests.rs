@@ -81,11 +81,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -414,7 +414,7 @@ fn variables_and_options_are_named_in_their_errors() {
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
          ATTACHE_AGENT, ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_CHAT_KEYS, ATTACHE_CHAT_PLAIN, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
-         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
+         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_SERVE_WORKSPACES, ATTACHE_SERVE_HOSTS, ATTACHE_SERVE_ORIGINS, ATTACHE_SERVE_DRAIN_SECONDS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG, ATTACHE_TOKEN)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
     assert_eq!(
@@ -643,6 +643,37 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
          dialect = \"openai-responses\"  # default\n\
          base_url = \"https://api.x.ai/v1\"  # default\n"
     );
+}
+
+#[test]
+fn the_settings_of_a_server_are_checked_and_printed_as_they_were_written() {
+    for (line, expected) in [
+        ("workspaces = \"/w\"", "`serve.workspaces` must be an array of paths"),
+        ("workspaces = []", "name at least one directory"),
+        ("hosts = [\"https://a.example\"]", "is no host name"),
+        ("hosts = [7]", "must be an array of host names"),
+        ("origins = [\"a.example\"]", "is no origin"),
+        ("origins = [\"https://a.example/path\"]", "is no origin"),
+        ("drain_seconds = 3601", "a whole number from 0 to 3600"),
+        ("drain = 30", "did you mean `serve.drain_seconds`?"),
+    ] {
+        let place = Place::with(&format!("[serve]\n{line}\n"));
+        let told = place.errors_with(&[], &[]);
+        assert!(told.starts_with("~/config.toml:2: ") && told.contains(expected), "{line}: {told}");
+    }
+    let place = Place::with(
+        "[serve]\nworkspaces = [\"here\", \"/w\"]\nhosts = [\"a.example:7\"]\norigins = [\"https://b.example\"]\n",
+    );
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[]), Path::new("/")));
+    for line in [
+        "[serve]",
+        "workspaces = [\"~/here\", \"/w\"]  # ~/config.toml:2",
+        "hosts = [\"a.example:7\"]  # ~/config.toml:3",
+        "origins = [\"https://b.example\"]  # ~/config.toml:4",
+    ] {
+        assert!(printed.lines().any(|found| found == line), "{line}: {printed}");
+    }
+    assert!(printed.contains("drain_seconds = 30"), "{printed}");
 }
 
 #[test]

@@ -18,11 +18,11 @@ use attache_rpc::{json_lines, stdio};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::token::{self, HomeToken};
 use crate::acp::{Machine, begin_upkeep, interrupted_twice};
 use crate::answer;
 use crate::args::McpServeArgs;
 use crate::setup::{Setup, Sources};
+use crate::token::{self, HomeToken};
 
 /// How long the last answers may take to leave.
 const LAST_WORDS: Duration = Duration::from_millis(250);

@@ -99,6 +99,8 @@ pub(crate) struct SwitchedMode {
 pub enum Decision {
     Allow,
     Reject,
+    /// With what the person said about it.
+    RejectBecause(String),
     /// The answers to its questions.
     Said(Vec<Said>),
     /// The user would not answer its questions.

@@ -104,6 +104,8 @@ pub enum Answer {
     AllowEdits,
     /// To questions: none of the choices.
     RejectOnce,
+    /// With what the person said about it, for the model.
+    RejectBecause(String),
     RejectAlways,
     /// One for each question, in their order.
     Said(Vec<Said>),

@@ -9,6 +9,7 @@ use super::results::{approval, finished, said, switched_to};
 use super::{StepStop, Turn};
 use crate::chunk::{Chunk, Rest};
 use crate::hub::People;
+use crate::limits::REJECTION_CHARS;
 use crate::ports::backend::{Answered, Decision, SwitchedMode};
 use crate::ports::client::{About, Ask, ModeProposal, WhenAsked};
 use crate::ports::store::Change;
@@ -33,6 +34,24 @@ fn rejection(about: &About) -> &'static str {
             "the user does not want this yet, and the mode stays as it is. Ask in your text what is to be different, and end \
              your turn"
         }
+    }
+}
+
+/// The same with the person's own words, where there are some.
+fn rejection_with(about: &About, decision: &Decision) -> String {
+    let text = rejection(about);
+    match decision {
+        Decision::RejectBecause(words) => {
+            let words: String = words.chars().take(REJECTION_CHARS).collect();
+            format!("{text}, and said: {words}")
+        }
+        Decision::Allow
+        | Decision::Reject
+        | Decision::Said(_)
+        | Decision::Unsaid
+        | Decision::Unasked
+        | Decision::Nobody
+        | Decision::End(_) => text.to_owned(),
     }
 }
 
@@ -117,9 +136,9 @@ impl Turn {
         let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
         let (approved, reason) = match decision {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => (true, None),
-            Decision::Reject => {
-                let text = rejection(&ask.about);
-                (false, Some(index.map_or_else(|| text.to_owned(), |index| self.calls[index].warned(text))))
+            Decision::Reject | Decision::RejectBecause(_) => {
+                let text = rejection_with(&ask.about, &decision);
+                (false, Some(index.map_or_else(|| text.clone(), |index| self.calls[index].warned(&text))))
             }
             Decision::Nobody => (false, Some(nobody(&ask.about).to_owned())),
             Decision::End(reason) => (false, Some(reason.to_owned())),
@@ -147,6 +166,7 @@ impl Turn {
                 Decision::End(_) => Err(StepStop::Aborted),
                 Decision::Allow
                 | Decision::Reject
+                | Decision::RejectBecause(_)
                 | Decision::Said(_)
                 | Decision::Unsaid
                 | Decision::Unasked
@@ -166,6 +186,7 @@ impl Turn {
             (
                 Decision::Allow
                 | Decision::Reject
+                | Decision::RejectBecause(_)
                 | Decision::Said(_)
                 | Decision::Unsaid
                 | Decision::Unasked
