@@ -83,12 +83,12 @@ pub struct Agent {
 }
 
 impl Agent {
-    pub fn is_offered(&self, tool: &ToolSpec) -> bool {
+    pub(crate) fn is_offered(&self, tool: &ToolSpec) -> bool {
         self.offer.covers(tool)
     }
 
     /// Whether it can be a session's mode.
-    pub fn is_primary(&self) -> bool {
+    pub(crate) fn is_primary(&self) -> bool {
         match self.mode {
             AgentMode::Primary | AgentMode::All => true,
             AgentMode::Subagent | AgentMode::Hidden => false,
@@ -96,12 +96,12 @@ impl Agent {
     }
 
     /// Whether it says which model it has, or how much that thinks.
-    pub fn has_own_model(&self) -> bool {
+    pub(crate) fn has_own_model(&self) -> bool {
         self.model.is_some() || self.thought.is_some()
     }
 
     /// Whether another agent may start it.
-    pub fn is_subagent(&self) -> bool {
+    pub(crate) fn is_subagent(&self) -> bool {
         match self.mode {
             AgentMode::Subagent | AgentMode::All => true,
             AgentMode::Primary | AgentMode::Hidden => false,
@@ -119,10 +119,10 @@ pub struct Agents {
 pub const DEFAULT_AGENT: &str = "build";
 
 /// Names sessions.
-pub const TITLE_AGENT: &str = "title";
+pub(crate) const TITLE_AGENT: &str = "title";
 
 /// Writes what a conversation is replaced by when it outgrows its model.
-pub const COMPACTION_AGENT: &str = "compaction";
+pub(crate) const COMPACTION_AGENT: &str = "compaction";
 
 /// In the order in which they are listed.
 const FILES: [(&str, &str); 6] = [
@@ -171,7 +171,7 @@ impl Agents {
         self.get(id).filter(|agent| agent.is_subagent())
     }
 
-    pub fn primaries(&self) -> impl Iterator<Item = &Agent> {
+    pub(crate) fn primaries(&self) -> impl Iterator<Item = &Agent> {
         self.all().filter(|agent| agent.is_primary())
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::ids::CallId;
 
 pub mod json;
-pub mod limits;
+pub(crate) mod limits;
 pub mod order;
 pub mod partial_json;
 pub mod reduce;
@@ -36,7 +36,7 @@ impl Rest {
     pub fn none() -> Self {
         Self(None)
     }
-    pub fn with_tool_metadata(value: Value) -> Self {
+    pub(crate) fn with_tool_metadata(value: Value) -> Self {
         Self(Some(Box::new(RestFields { tool_metadata: Some(value), ..RestFields::default() })))
     }
     pub fn provider_metadata(&self) -> Option<&Value> {
@@ -45,7 +45,7 @@ impl Rest {
     pub fn tool_metadata(&self) -> Option<&Value> {
         self.0.as_ref().and_then(|rest| rest.tool_metadata.as_ref())
     }
-    pub fn set_tool_metadata(&mut self, value: Value) {
+    pub(crate) fn set_tool_metadata(&mut self, value: Value) {
         self.0.get_or_insert_default().tool_metadata = Some(value);
     }
 }

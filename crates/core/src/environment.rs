@@ -144,7 +144,7 @@ impl ToldEnvironment {
     }
 
     /// What user messages told is no longer sent: from the system prompt on, everything is news again.
-    pub fn forget_news(&mut self) {
+    pub(crate) fn forget_news(&mut self) {
         self.last = self.captured.clone();
     }
 
@@ -171,7 +171,7 @@ impl ToldEnvironment {
 
 /// What is told beside the user's words; `ended` are the commands in the background that it tells the end of,
 /// `mode` is the one that it tells.
-pub fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Part {
+pub(crate) fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Part {
     let mut data = json!({ "text": text });
     if !ended.is_empty() {
         data[ENDED] = json!(ended);

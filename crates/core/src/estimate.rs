@@ -61,12 +61,12 @@ pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-pub fn passage_size(passage: &Passage) -> Size {
+pub(crate) fn passage_size(passage: &Passage) -> Size {
     passage.parts.iter().map(part_size).fold(Size::default(), Size::add)
 }
 
 /// What the calls of a passage gave.
-pub fn results_size(passage: &Passage) -> Size {
+pub(crate) fn results_size(passage: &Passage) -> Size {
     let result = |tool: &ToolPart| {
         let asked = tool.input.as_ref().map_or(0, json_bytes);
         let whole = call_size(tool);

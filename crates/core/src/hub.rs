@@ -37,6 +37,7 @@ mod settings;
 mod shown;
 mod stored;
 mod tasks;
+mod watched;
 
 pub use error::HubError;
 pub use handle::{SessionHandle, SessionReply};

@@ -163,7 +163,7 @@ impl ToldInstructions {
     }
 
     /// What user messages told since the beginning may not be in the conversation any more: it is told again.
-    pub fn forget_news(&mut self) {
+    pub(crate) fn forget_news(&mut self) {
         self.last = self.first.clone();
     }
 
@@ -230,7 +230,7 @@ pub fn is_plainly_path(import: &Path) -> bool {
 }
 
 /// What the user is told of instructions that were cut; `None` when nothing was.
-pub fn cut_notice(cut: &[PathBuf], kept: &ProjectInstructions) -> Option<String> {
+pub(crate) fn cut_notice(cut: &[PathBuf], kept: &ProjectInstructions) -> Option<String> {
     if cut.is_empty() {
         return None;
     }

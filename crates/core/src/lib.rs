@@ -44,7 +44,7 @@ pub mod skills;
 pub mod slash_commands;
 pub mod snapshot;
 mod spans;
-pub mod system_prompt;
+mod system_prompt;
 pub mod task;
 pub mod tool_names;
 pub mod tool_search;

@@ -39,7 +39,7 @@ pub(crate) fn own_mut(metadata: &mut Value) -> Option<&mut Value> {
 }
 
 /// Metadata that hold only what is ours.
-pub fn only_own(ours: impl Serialize) -> Value {
+pub(crate) fn only_own(ours: impl Serialize) -> Value {
     json!({ OWN_KEY: ours })
 }
 
@@ -79,7 +79,7 @@ impl SessionMeta {
     }
 
     /// A null as a patch: it is to be named anew.
-    pub fn forget_title(&mut self) {
+    pub(crate) fn forget_title(&mut self) {
         self.0.insert(Self::TITLE.into(), Value::Null);
     }
 
@@ -89,7 +89,7 @@ impl SessionMeta {
     }
 
     /// None at all is a null.
-    pub fn set_rewinds(&mut self, layers: &[RewindLayer]) {
+    pub(crate) fn set_rewinds(&mut self, layers: &[RewindLayer]) {
         let listed = if layers.is_empty() { Value::Null } else { json!(layers) };
         self.0.insert(Self::REWINDS.into(), listed);
     }
@@ -100,7 +100,7 @@ impl SessionMeta {
     }
 
     /// None is a null.
-    pub fn set_moving_files(&mut self, moving: Option<&MovingFiles>) {
+    pub(crate) fn set_moving_files(&mut self, moving: Option<&MovingFiles>) {
         self.0.insert(Self::MOVING_FILES.into(), json!(moving));
     }
 
@@ -118,12 +118,12 @@ impl SessionMeta {
         self.0.get(Self::FIRST_MODE)?.as_str()
     }
 
-    pub fn set_first_mode(&mut self, agent: &str) {
+    pub(crate) fn set_first_mode(&mut self, agent: &str) {
         self.0.insert(Self::FIRST_MODE.into(), json!(agent));
     }
 
     /// The model that the user chose in a mode whose agent has one of its own.
-    pub fn mode_model(&self, agent: &str) -> Option<ModelRef> {
+    pub(crate) fn mode_model(&self, agent: &str) -> Option<ModelRef> {
         let chosen = self.0.get(Self::MODE_MODELS)?.get(agent)?;
         let text = |key: &str| chosen.get(key).and_then(Value::as_str).map(str::to_owned);
         Some(ModelRef {
@@ -134,7 +134,7 @@ impl SessionMeta {
     }
 
     /// Beside those that `known` has of other modes.
-    pub fn set_mode_model(&mut self, known: &Self, agent: &str, model: &ModelRef) {
+    pub(crate) fn set_mode_model(&mut self, known: &Self, agent: &str, model: &ModelRef) {
         let mut all = known.0.get(Self::MODE_MODELS).cloned().unwrap_or_else(|| json!({}));
         let ModelRef { provider_id, model_id, variant } = model;
         all[agent] = json!({ "provider_id": provider_id, "model_id": model_id, "variant": variant });
@@ -154,7 +154,7 @@ impl SessionMeta {
         ToldEnvironment::from_json(self.0.get(Self::ENVIRONMENT)?)
     }
 
-    pub fn set_environment(&mut self, told: &ToldEnvironment) {
+    pub(crate) fn set_environment(&mut self, told: &ToldEnvironment) {
         self.0.insert(Self::ENVIRONMENT.into(), told.to_json());
     }
 
@@ -163,7 +163,7 @@ impl SessionMeta {
         ToldInstructions::from_json(self.0.get(Self::INSTRUCTIONS)?)
     }
 
-    pub fn set_instructions(&mut self, told: &ToldInstructions) {
+    pub(crate) fn set_instructions(&mut self, told: &ToldInstructions) {
         self.0.insert(Self::INSTRUCTIONS.into(), told.to_json());
     }
 
@@ -172,7 +172,7 @@ impl SessionMeta {
         self.0.get(Self::SKILL_INDEX)?.as_str()
     }
 
-    pub fn set_skill_index(&mut self, section: &str) {
+    pub(crate) fn set_skill_index(&mut self, section: &str) {
         self.0.insert(Self::SKILL_INDEX.into(), json!(section));
     }
 }
@@ -204,7 +204,7 @@ impl MessageMeta {
     }
 
     /// Of an answer to a slash command.
-    pub fn of_command_answer() -> Self {
+    pub(crate) fn of_command_answer() -> Self {
         let mut meta = Self::default();
         meta.0.insert(Self::ANSWERS_COMMAND.into(), json!(true));
         meta
@@ -220,7 +220,7 @@ impl MessageMeta {
         self.0.get(Self::QUEUED_AT)?.as_i64()
     }
 
-    pub fn set_queued(&mut self, queued_at: i64, now: i64) {
+    pub(crate) fn set_queued(&mut self, queued_at: i64, now: i64) {
         self.0.insert(Self::QUEUED_AT.into(), json!(queued_at));
         self.0.insert(Self::QUEUE_ENQUEUED_AT.into(), json!(now));
     }
@@ -230,7 +230,7 @@ impl MessageMeta {
     }
 
     /// It is neither run nor shown any more.
-    pub fn cancel_in_queue(&mut self, now: i64) {
+    pub(crate) fn cancel_in_queue(&mut self, now: i64) {
         self.0.insert(Self::QUEUE_CANCELED_AT.into(), json!(now));
         self.0.insert(Self::HIDDEN_AT.into(), json!(now));
     }
@@ -254,16 +254,16 @@ impl MessageMeta {
         self.0.get(Self::SNAPSHOT_ID)?.as_str()
     }
 
-    pub fn set_snapshot_id(&mut self, call: &CallId) {
+    pub(crate) fn set_snapshot_id(&mut self, call: &CallId) {
         self.0.insert(Self::SNAPSHOT_ID.into(), json!(call));
     }
 
-    pub fn set_agent(&mut self, agent: &str) {
+    pub(crate) fn set_agent(&mut self, agent: &str) {
         self.0.insert(Self::AGENT.into(), json!(agent));
     }
 
     /// A null as a patch: it is the session's own.
-    pub fn forget_agent(&mut self) {
+    pub(crate) fn forget_agent(&mut self) {
         self.0.insert(Self::AGENT.into(), Value::Null);
     }
 
@@ -319,7 +319,7 @@ impl MessageMeta {
         self.0.get(Self::REFUSED).and_then(Value::as_bool) == Some(true)
     }
 
-    pub fn set_refused(&mut self) {
+    pub(crate) fn set_refused(&mut self) {
         self.0.insert(Self::REFUSED.into(), json!(true));
     }
 
@@ -329,7 +329,7 @@ impl MessageMeta {
         calls.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    pub fn set_results_left_out(&mut self, calls: &[CallId]) {
+    pub(crate) fn set_results_left_out(&mut self, calls: &[CallId]) {
         let calls: Vec<_> = calls.iter().map(CallId::as_str).collect();
         self.0.insert(Self::RESULTS_LEFT_OUT.into(), json!(calls));
     }

@@ -273,7 +273,7 @@ impl Passage {
     }
 
     /// A step of an answer, and behind it what a hook told the model so that it goes on.
-    pub fn of_step(message_id: &MessageId, parts: Vec<Part>) -> impl Iterator<Item = Self> {
+    pub(crate) fn of_step(message_id: &MessageId, parts: Vec<Part>) -> impl Iterator<Item = Self> {
         let words: Vec<Part> = parts.iter().filter(|part| hooks::is_word(part)).cloned().collect();
         let told = (!words.is_empty()).then(|| Self::new(message_id.clone(), Role::System, words));
         std::iter::once(Self::new(message_id.clone(), Role::Assistant, parts)).chain(told)

@@ -28,6 +28,14 @@ pub struct Prompt {
     pub source: PromptSource,
 }
 
+impl Prompt {
+    /// What a person typed, and nothing beside it.
+    pub fn text(text: impl Into<String>) -> Self {
+        let part = Part::Text { text: text.into(), state: None, provider_metadata: None };
+        Self { parts: vec![part], ..Self::default() }
+    }
+}
+
 /// Who wrote a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PromptSource {

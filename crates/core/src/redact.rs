@@ -14,7 +14,7 @@ use crate::metadata::{MessageMeta, SessionMeta};
 use crate::ports::store::{MessageRow, PartRow, SessionRow, StoreError, StoreResult};
 
 /// What stands in the place of a secret. Redacting it again changes nothing.
-pub const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Looks at one text; two are enough for all but what was made to need more.
 const PASSES: usize = 6;

@@ -107,7 +107,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// A description as lists have it.
-pub fn short_line(description: &str) -> String {
+pub(crate) fn short_line(description: &str) -> String {
     let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
     shortened(&legible_line(&line), SKILL_DESCRIPTION_CHARACTERS)
 }

@@ -16,11 +16,12 @@ use crate::rewind::{LeftFile, NotCovered};
 
 mod shelf;
 
-pub use shelf::{SnapshotShelf, owner, session_of};
+pub(crate) use shelf::session_of;
+pub use shelf::{SnapshotShelf, owner};
 
 /// The name of the part, and its type as rows have it.
 pub const PART_NAME: &str = "snapshot";
-pub const PART_KIND: &str = "data-snapshot";
+pub(crate) const PART_KIND: &str = "data-snapshot";
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -70,7 +70,7 @@ impl ToolOffer {
     }
 
     /// Nothing that changes files. Commands are offered: `Agent::commands` says which.
-    pub fn without_mutations() -> Self {
+    pub(crate) fn without_mutations() -> Self {
         Self { effects: OfferedEffects::WithoutMutations, names: None }
     }
 

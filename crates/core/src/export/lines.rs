@@ -130,7 +130,7 @@ impl SessionLine {
         }
     }
 
-    pub fn into_row(self) -> SessionRow {
+    pub(crate) fn into_row(self) -> SessionRow {
         let model = self.model.map(|ModelLine { provider_id, model_id, variant }| ModelRef {
             provider_id,
             model_id,
@@ -187,7 +187,7 @@ impl MessageLine {
     }
 
     /// The error says what is wrong with it.
-    pub fn into_row(self) -> Result<MessageRow, String> {
+    pub(crate) fn into_row(self) -> Result<MessageRow, String> {
         let role = Role::parse(&self.role).ok_or_else(|| format!("there is no role `{}`", self.role))?;
         Ok(MessageRow {
             id: self.id,
@@ -234,7 +234,7 @@ impl PartLine {
         })
     }
 
-    pub fn into_row(self) -> Result<PartRow, String> {
+    pub(crate) fn into_row(self) -> Result<PartRow, String> {
         let state = |text: &str| {
             let state = ToolState::parse(text).ok_or_else(|| format!("there is no tool state `{text}`"));
             state.map(ToolState::as_str)

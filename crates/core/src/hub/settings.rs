@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::agents::Agents;
+use crate::agents::{Agents, DEFAULT_AGENT};
 use crate::hooks::Hooks;
 use crate::ids::Ids;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
@@ -12,8 +12,10 @@ use crate::ports::{
     Backend, Clock, Compaction, FileMover, HookRunner, Model, Pictures, Projects, Scratch, Surroundings,
     Telemetry, ToolServers,
 };
+use crate::limits::USUAL_STEPS;
 use crate::scope::Guarded;
-use crate::watchdog::{Approval, HostContainment, Rule};
+use crate::turn::NativeBackend;
+use crate::watchdog::{Approval, Containment, HostContainment, Rule};
 
 /// What the hub is composed of; the host makes it once.
 #[derive(Clone, Debug)]
@@ -50,6 +52,41 @@ pub struct Ports {
     pub settings: Settings,
 }
 
+impl Ports {
+    /// What a program starts from that has sessions in it: what can be absent is. Add tools and whatever else
+    /// there is with `Ports { tools, ..Ports::bare(…) }`. `seed` makes ids: a number of no other process.
+    pub fn bare<S: Store + Leases + 'static>(
+        store: Arc<S>,
+        blobs: Arc<dyn Blobs>,
+        model: Arc<dyn Model>,
+        clock: Arc<dyn Clock>,
+        seed: u64,
+        scratch: PathBuf,
+    ) -> Self {
+        Self {
+            leases: store.clone(),
+            store,
+            blobs,
+            scratch: None,
+            backend: Arc::new(NativeBackend),
+            model,
+            compaction: None,
+            tools: ToolSources::new(Vec::new()),
+            servers: None,
+            surroundings: None,
+            projects: None,
+            files: None,
+            hooks: None,
+            pictures: None,
+            telemetry: None,
+            agents: Agents::builtin(),
+            ids: Arc::new(Ids::new(clock.clone(), seed)),
+            clock,
+            settings: Settings::usual(scratch),
+        }
+    }
+}
+
 /// Values the host read from its configuration.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -76,6 +113,26 @@ pub struct Settings {
     pub people: People,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,
+}
+
+impl Settings {
+    /// Of a host without a configuration: everything that is more than reading asks, and nothing holds commands.
+    pub fn usual(scratch: PathBuf) -> Self {
+        Self {
+            model: None,
+            small_model: None,
+            agent: DEFAULT_AGENT.to_owned(),
+            max_steps: USUAL_STEPS,
+            scratch,
+            guarded: Arc::default(),
+            rules: Arc::default(),
+            hooks: Arc::default(),
+            approval: Approval::Ask,
+            containment: Containment::None.into(),
+            people: People::Present,
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        }
+    }
 }
 
 /// Whether anybody can be asked on this host.

@@ -67,7 +67,7 @@ impl Fold {
     }
 
     /// Gives parts the ids their rows have already.
-    pub fn adopt(&mut self, rows: &[PartRow]) {
+    pub(crate) fn adopt(&mut self, rows: &[PartRow]) {
         self.known = rows.iter().map(|row| (row.index as usize, (row.id.clone(), row.created_at))).collect();
     }
 
@@ -114,7 +114,7 @@ impl Fold {
 
     /// The parts of a finished step, handed over; `None` when some were let go and have to be read from the
     /// rows.
-    pub fn take_step(&mut self, now: i64, changes: &mut Vec<Change>) -> Option<Vec<Part>> {
+    pub(crate) fn take_step(&mut self, now: i64, changes: &mut Vec<Change>) -> Option<Vec<Part>> {
         self.flush(now, changes);
         let parts = self.reducer.drain_finished();
         self.base += self.marks.len();

@@ -21,7 +21,7 @@ macro_rules! stored_as_object {
             }
 
             /// Takes over every key of another patch, nulls included.
-            pub fn set_all(&mut self, patch: &Self) {
+            pub(crate) fn set_all(&mut self, patch: &Self) {
                 self.0.extend(patch.0.clone());
             }
 

@@ -56,7 +56,7 @@ impl SessionMeta {
     }
 
     /// None at all is a null.
-    pub fn set_background_tasks(&mut self, tasks: &[BackgroundTask]) {
+    pub(crate) fn set_background_tasks(&mut self, tasks: &[BackgroundTask]) {
         let listed = if tasks.is_empty() { Value::Null } else { json!(tasks) };
         self.0.insert(Self::BACKGROUND_TASKS.into(), listed);
     }
@@ -67,7 +67,7 @@ impl MessageMeta {
     pub(super) const TRIGGER: &str = "trigger";
 
     /// Of the message that brings the result of a background task.
-    pub fn of_task_result(child: &SessionId) -> Self {
+    pub(crate) fn of_task_result(child: &SessionId) -> Self {
         let mut meta = Self::default();
         meta.0.insert(Self::TASK_RESULT.into(), json!(child));
         meta
@@ -83,7 +83,7 @@ impl MessageMeta {
         self.0.get(Self::TRIGGER)?.as_str()
     }
 
-    pub fn set_trigger(&mut self, trigger: &str) {
+    pub(crate) fn set_trigger(&mut self, trigger: &str) {
         self.0.insert(Self::TRIGGER.into(), json!(trigger));
     }
 }

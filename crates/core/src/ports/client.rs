@@ -128,3 +128,25 @@ pub trait Client: Send + Sync + Debug {
         None
     }
 }
+
+/// A client that is no person: a function answers.
+pub struct AnsweringClient(Box<dyn Fn(&Ask) -> Answer + Send + Sync>);
+
+impl AnsweringClient {
+    /// Asked once for each question, while its turn waits: it must not block.
+    pub fn new(answer: impl Fn(&Ask) -> Answer + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self(Box::new(answer)))
+    }
+}
+
+impl Client for AnsweringClient {
+    fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
+        Box::pin(std::future::ready((self.0)(&ask)))
+    }
+}
+
+impl Debug for AnsweringClient {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("AnsweringClient").finish_non_exhaustive()
+    }
+}

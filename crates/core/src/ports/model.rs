@@ -179,7 +179,7 @@ impl ModelInfo {
     }
 
     /// Nobody said how much it takes: the figure is a guess.
-    pub fn has_guessed_context(&self) -> bool {
+    pub(crate) fn has_guessed_context(&self) -> bool {
         *self == Self::undescribed(self.model.clone())
     }
 }

@@ -68,6 +68,12 @@ pub struct ToolSpec {
 }
 
 impl ToolSpec {
+    /// One that is shown; `parameters` is the JSON Schema of its arguments.
+    pub fn new(id: &str, description: &str, parameters: Value, kind: ToolKind, effect: Effect) -> Self {
+        let (id, description) = (id.into(), description.into());
+        Self { id, description, parameters: Arc::new(parameters), kind, effect, hidden: false }
+    }
+
     /// How a call looks before its arguments are understood.
     pub fn presentation(&self) -> Presentation {
         Presentation {

@@ -182,7 +182,7 @@ fn given(part: &Part) -> Option<(Kind, &str)> {
 }
 
 /// The names of the files of a prompt that no model is shown: it is told their name, type and size only.
-pub fn described_names(parts: &[Part]) -> Vec<String> {
+pub(crate) fn described_names(parts: &[Part]) -> Vec<String> {
     let name = |part: &Part| {
         let Part::File { media_type, filename, provider_metadata, .. } = part else { return None };
         let marks = Marks::of(provider_metadata.as_ref());
@@ -259,7 +259,7 @@ pub fn rejected_name(part: &Part) -> Option<&str> {
 }
 
 /// The part as it was before a provider rejected it.
-pub fn as_sent(mut part: Part) -> Part {
+pub(crate) fn as_sent(mut part: Part) -> Part {
     match &mut part {
         Part::File { provider_metadata, .. } => {
             if Marks::of(provider_metadata.as_ref()).rejected.is_some() {

@@ -18,7 +18,7 @@ pub fn owner(session: &SessionId) -> SessionId {
 }
 
 /// The session whose contents an owner has, if it has any.
-pub fn session_of(owner: &SessionId) -> Option<SessionId> {
+pub(crate) fn session_of(owner: &SessionId) -> Option<SessionId> {
     owner.as_str().strip_suffix(SUFFIX).map(SessionId::new)
 }
 

@@ -60,7 +60,7 @@ impl Judge<'_> {
 
     /// What "always" means when it shall cover every change to files of the workspace; `None` where the
     /// call asks for anything else, or still would.
-    pub fn always_edits(&self, matter: &Matter<'_>) -> Option<Always> {
+    pub(crate) fn always_edits(&self, matter: &Matter<'_>) -> Option<Always> {
         let is_edit = |subject: &AlwaysSubject| subject.permission == EDIT;
         let lies_inside = |access: &Access| match reach(access, self.workspace, self.granted) {
             AccessReach::Inside => true,

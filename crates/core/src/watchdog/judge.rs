@@ -312,7 +312,7 @@ impl Judge<'_> {
 
 impl Judged {
     /// What a call may reach that a person allowed: they have seen the hosts it names.
-    pub fn network_once_allowed(&self, accesses: &[Access]) -> NetworkGrant {
+    pub(crate) fn network_once_allowed(&self, accesses: &[Access]) -> NetworkGrant {
         let by_answer = |host: &str| match host {
             ANY_HOST => NetworkGrant::Granted,
             _ => NetworkGrant::GrantedByName,

@@ -70,7 +70,7 @@ impl Verdict {
     }
 
     /// Why it asks, in words that follow "because".
-    pub fn why_asked(&self) -> String {
+    pub(crate) fn why_asked(&self) -> String {
         match (self.action, &self.reason) {
             (Action::Ask, reason @ (Reason::Rule { .. } | Reason::Hook { .. })) => {
                 format!("{} says so", reason.in_words())

@@ -53,7 +53,7 @@ impl ToolIdentity {
     }
 
     /// What is other now than what was kept, in words.
-    pub fn changes_since(&self, kept: Option<&str>) -> String {
+    pub(crate) fn changes_since(&self, kept: Option<&str>) -> String {
         let Some(before) = kept.and_then(Self::from_text) else { return "it is another tool".to_owned() };
         let mut changes = Vec::new();
         if before.reached != self.reached {
