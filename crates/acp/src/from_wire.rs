@@ -34,6 +34,7 @@ pub use said::{Picked, choice, consent, filled, form, permitted};
 
 /// Everything a client may ask of us.
 #[derive(Debug, PartialEq)]
+#[allow(missing_docs, reason = "each is the method of the protocol that it is named after")]
 pub enum ClientRequest {
     Initialize(Box<Initialize>),
     Authenticate { method_id: String },
@@ -58,10 +59,12 @@ pub enum ClientRequest {
     QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
 }
 
+/// What `initialize` says.
 #[derive(Debug, PartialEq)]
 pub struct Initialize {
     /// What both sides speak.
     pub version: ProtocolVersion,
+    /// What the client can do.
     pub capabilities: ClientCapabilities,
 }
 
@@ -70,6 +73,7 @@ pub struct Initialize {
 pub struct Workplace {
     /// Absolute; whether it exists is for the host to say.
     pub cwd: PathBuf,
+    /// Directories beside it.
     pub additional_directories: Vec<PathBuf>,
     /// What the client wants to be started or reached for this session.
     pub mcp_servers: Vec<ServerEntry>,
@@ -81,17 +85,23 @@ impl From<Workplace> for SessionPlace {
     }
 }
 
+/// What `session/list` asks for.
 #[derive(Debug, PartialEq)]
 pub struct ListSessions {
+    /// Sessions of this directory only.
     pub cwd: Option<PathBuf>,
     /// The place after which the page starts.
     pub after: Option<(i64, SessionId)>,
+    /// Which sessions are meant at all.
     pub listed: ListedSessions,
 }
 
+/// What an option is set to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConfigValue {
+    /// One of its values, by its id.
     Id(String),
+    /// On or off.
     Boolean(bool),
 }
 
@@ -252,11 +262,13 @@ pub struct LoginTerminals {
 }
 
 impl LoginTerminals {
+    /// What this client understands.
     pub fn of(client: &ClientCapabilities) -> Self {
         let announced = client.meta.as_ref().and_then(|meta| meta.get(TERMINAL_AUTH_KEY));
         Self { typed: client.auth.terminal, meta: announced.and_then(Value::as_bool) == Some(true) }
     }
 
+    /// Whether it understands any of them.
     pub fn any(self) -> bool {
         self.typed || self.meta
     }

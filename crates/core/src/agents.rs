@@ -57,11 +57,17 @@ pub enum WhenDone {
 /// Cheap to clone: what is long is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
+    /// As sessions, rules and `task` name it.
     pub id: Arc<str>,
+    /// Whether it talks to the user or works for another agent.
     pub mode: AgentMode,
+    /// As people read it.
     pub name: Arc<str>,
+    /// What it is for, in a line: for people, and for the agent that chooses a subagent.
     pub description: Arc<str>,
+    /// What it is told before everything else.
     pub system_prompt: Arc<str>,
+    /// Which tools it is offered.
     pub offer: ToolOffer,
     /// Which commands it may run at all.
     pub commands: Commands,
@@ -77,6 +83,7 @@ pub struct Agent {
     pub max_steps: Option<u32>,
     /// JSON Schema of its last message, as a subagent.
     pub output_schema: Option<Arc<Value>>,
+    /// How much of its conversation a subagent gives back.
     pub transcript: Transcript,
     /// Of a background task.
     pub when_done: WhenDone,
@@ -145,6 +152,7 @@ static BUILT_IN: LazyLock<Agents> = LazyLock::new(|| {
 });
 
 impl Agents {
+    /// Those that are there without any file.
     pub fn builtin() -> Self {
         BUILT_IN.clone()
     }
@@ -175,6 +183,7 @@ impl Agents {
         self.all().filter(|agent| agent.is_primary())
     }
 
+    /// Those that can work for another one.
     pub fn subagents(&self) -> impl Iterator<Item = &Agent> {
         self.all().filter(|agent| agent.is_subagent())
     }
@@ -190,6 +199,7 @@ impl Agents {
             .collect()
     }
 
+    /// All of them, those of a session first.
     pub fn all(&self) -> impl Iterator<Item = &Agent> {
         self.agents.iter()
     }

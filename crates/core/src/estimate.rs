@@ -21,6 +21,7 @@ pub struct Size {
 }
 
 impl Size {
+    /// Rough tokens of it.
     pub fn tokens(self) -> u64 {
         tokens(self.bytes) + self.files * FILE_TOKENS
     }
@@ -57,6 +58,7 @@ pub fn context_bytes(context: &[(Option<String>, String)]) -> u64 {
     context.iter().map(|(title, text)| (title.as_ref().map_or(0, String::len) + text.len()) as u64).sum()
 }
 
+/// Rough tokens of a text of so many bytes.
 pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }

@@ -84,11 +84,14 @@ impl Waiting {
 /// Who speaks in an entry.
 #[derive(Clone, Debug)]
 pub struct Author {
+    /// The message that is written.
     pub message_id: MessageId,
+    /// Who says it.
     pub role: Role,
 }
 
 impl Journal {
+    /// A journal that goes on behind the last entry of a session.
     pub fn new(
         session_id: SessionId,
         next_index: u64,
@@ -165,7 +168,12 @@ impl Journal {
     }
 
     /// Records chunks and row changes that belong together: one commit carries them all.
-    pub(crate) fn record_with(&self, author: &Author, chunks: Vec<Chunk>, changes: Vec<Change>) -> StoreResult<()> {
+    pub(crate) fn record_with(
+        &self,
+        author: &Author,
+        chunks: Vec<Chunk>,
+        changes: Vec<Change>,
+    ) -> StoreResult<()> {
         let mut state = self.lock();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());

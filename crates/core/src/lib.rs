@@ -1,4 +1,5 @@
 //! Decides what happens next in a session. Time, ids, files, models and clients arrive through `ports`.
+#![warn(missing_docs)]
 
 pub mod agents;
 pub mod arguments;

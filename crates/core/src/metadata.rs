@@ -65,6 +65,7 @@ impl SessionMeta {
     const REWINDS: &str = "rewinds";
     const MOVING_FILES: &str = "moving_files";
 
+    /// What the session is called.
     pub fn title(&self) -> Option<&str> {
         self.0.get(Self::TITLE)?.as_str()
     }
@@ -74,6 +75,7 @@ impl SessionMeta {
         self.0.contains_key(Self::TITLE)
     }
 
+    /// Calls it something else.
     pub fn set_title(&mut self, title: &str) {
         self.0.insert(Self::TITLE.into(), json!(title));
     }
@@ -109,6 +111,7 @@ impl SessionMeta {
         self.0.get(Self::MODE)?.as_str()
     }
 
+    /// The agent of the session from now on.
     pub fn set_mode(&mut self, agent: &str) {
         self.0.insert(Self::MODE.into(), json!(agent));
     }
@@ -141,10 +144,12 @@ impl SessionMeta {
         self.0.insert(Self::MODE_MODELS.into(), all);
     }
 
+    /// What runs without a question, where the session says so itself.
     pub fn approval(&self) -> Option<Approval> {
         Approval::parse(self.0.get(Self::APPROVAL)?.as_str()?)
     }
 
+    /// What runs without a question from now on.
     pub fn set_approval(&mut self, approval: Approval) {
         self.0.insert(Self::APPROVAL.into(), json!(approval.as_str()));
     }
@@ -180,13 +185,19 @@ impl SessionMeta {
 impl MessageMeta {
     /// Public like those below: a store that looks for such messages names the keys in its queries.
     pub const QUEUED_AT: &str = "queued_at";
+    /// When a message that waited was taken back.
     pub const QUEUE_CANCELED_AT: &str = "queue_canceled_at";
+    /// Names the system prompt that an answer was made with.
     pub const SYSTEM_PROMPT_DIGEST: &str = "system_prompt_digest";
+    /// When a rewind hid it.
     pub const HIDDEN_AT: &str = "hidden_at";
     const QUEUE_ENQUEUED_AT: &str = "queue_enqueued_at";
     const SCHEMA_VERSION: &str = "schema_version";
+    /// Names what was kept of files before it.
     pub const SNAPSHOT_ID: &str = "snapshot_id";
+    /// The tokens of an answer.
     pub const USAGE: &str = "usage";
+    /// What an answer cost, in dollars.
     pub const COST_USD: &str = "cost_usd";
     const AGENT: &str = "agent";
     const MODEL: &str = "model";
@@ -225,6 +236,7 @@ impl MessageMeta {
         self.0.insert(Self::QUEUE_ENQUEUED_AT.into(), json!(now));
     }
 
+    /// Whether somebody took it back while it waited.
     pub fn is_cancelled_in_queue(&self) -> bool {
         self.is_set(Self::QUEUE_CANCELED_AT)
     }
@@ -235,6 +247,7 @@ impl MessageMeta {
         self.0.insert(Self::HIDDEN_AT.into(), json!(now));
     }
 
+    /// Whether a rewind hides it.
     pub fn is_hidden(&self) -> bool {
         self.is_set(Self::HIDDEN_AT)
     }
@@ -272,6 +285,7 @@ impl MessageMeta {
         self.0.get(Self::MODEL)?.as_str()
     }
 
+    /// The model that answers.
     pub fn set_model(&mut self, model: &str) {
         self.0.insert(Self::MODEL.into(), json!(model));
     }
@@ -281,6 +295,7 @@ impl MessageMeta {
         self.0.get(Self::SYSTEM_PROMPT_DIGEST)?.as_str()
     }
 
+    /// Names the system prompt that the answer is made with.
     pub fn set_system_prompt_digest(&mut self, digest: &str) {
         self.0.insert(Self::SYSTEM_PROMPT_DIGEST.into(), json!(digest));
     }
@@ -347,6 +362,7 @@ impl MessageMeta {
         })
     }
 
+    /// What the answer cost, in dollars.
     pub fn cost_usd(&self) -> Option<f64> {
         self.0.get(Self::COST_USD)?.as_f64()
     }

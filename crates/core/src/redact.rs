@@ -32,6 +32,7 @@ impl Redactor {
         Self { homes: home.into_iter().filter(|home| home.len() > 1).collect() }
     }
 
+    /// The text without what looks like a secret.
     pub fn text(&self, text: &str) -> String {
         let mut out = text.to_owned();
         // What was taken out may have hidden what a name or a path is: looked at again until nothing changes.

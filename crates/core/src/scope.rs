@@ -17,6 +17,7 @@ pub use guarded::{
 /// What the grant says of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessReach {
+    /// Within a directory of the session, or one that was granted.
     Inside,
     /// Outside of every root: the user may grant this place, the directory of a file or, where that holds too
     /// much, the file itself.

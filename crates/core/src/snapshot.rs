@@ -27,22 +27,27 @@ pub(crate) const PART_KIND: &str = "data-snapshot";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum FileState {
+    /// Nothing.
     Absent,
+    /// A file.
     File {
         /// Names the content: by its bytes on a disk, by its text where a client keeps it.
         digest: String,
         /// Of the kept bytes, where that is another.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
+        /// Its permissions, where the system has such.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
     /// A symbolic link, which is not followed.
     Link {
+        /// Where it leads.
         target: PathBuf,
     },
     /// It was not kept.
     Unkept {
+        /// Why.
         reason: String,
     },
 }
@@ -63,6 +68,7 @@ impl FileState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKeeper {
+    /// The disk.
     #[default]
     Disk,
     /// The editor of a client, which has texts that are not on the disk.
@@ -80,8 +86,10 @@ impl FileKeeper {
 pub struct FileSnapshot {
     /// Absolute, links followed.
     pub path: PathBuf,
+    /// Who keeps it.
     #[serde(default, skip_serializing_if = "FileKeeper::is_disk")]
     pub keeper: FileKeeper,
+    /// What was there before the call.
     pub before: FileState,
     /// `None`: the call has not ended, or nobody could look when it had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +108,7 @@ fn is_zero(count: &usize) -> bool {
 pub struct CallSnapshot {
     /// How the call looks.
     pub title: String,
+    /// What was looked at before the call changed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileSnapshot>,
     /// Why the call may have changed more than these.
@@ -127,9 +136,13 @@ pub enum MoveDirection {
 /// A file that is to hold something else, if it holds what it is expected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMove {
+    /// The file.
     pub path: PathBuf,
+    /// Who keeps it.
     pub keeper: FileKeeper,
+    /// What it is expected to hold.
     pub from: FileState,
+    /// What it is to hold.
     pub to: FileState,
     /// Directories above it that go with it when it goes, if nothing else is in them.
     pub made_directories: usize,
@@ -140,7 +153,9 @@ pub struct FileMove {
 pub struct FilePlan {
     /// In the order in which they have to be done.
     pub moves: Vec<FileMove>,
+    /// Files that somebody else has changed since.
     pub conflicts: Vec<LeftFile>,
+    /// What no snapshot covers.
     pub not_covered: Vec<NotCovered>,
 }
 

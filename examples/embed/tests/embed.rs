@@ -8,7 +8,9 @@ fn the_example_asks_runs_its_tool_and_prints_the_stream() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     let lines: Vec<&str> = said.lines().collect();
-    let place = |line: &str| lines.iter().position(|found| *found == line).unwrap_or_else(|| panic!("{line}: {said}"));
+    let place = |line: &str| {
+        lines.iter().position(|found| *found == line).unwrap_or_else(|| panic!("{line}: {said}"))
+    };
     let in_order = [
         "- start",
         "asked: thermometer {\"city\":\"Oslo\"}",

@@ -25,6 +25,7 @@ pub enum LineKind {
     Session,
     /// A system prompt, before the first message that was answered with it.
     SystemPrompt,
+    /// A message without its parts.
     Message,
     /// Behind its message.
     Part,
@@ -102,6 +103,7 @@ impl PathText {
 }
 
 impl SessionLine {
+    /// As a line of the export.
     pub fn of(row: &SessionRow) -> Self {
         let totals = &row.totals;
         let model = row.model.clone().map(|ModelRef { provider_id, model_id, variant }| ModelLine {
@@ -254,24 +256,34 @@ impl PartLine {
     }
 }
 
+/// The system prompt of some messages.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemPromptLine {
+    /// Names it, as those messages do.
     pub digest: String,
+    /// The whole prompt.
     pub body: String,
 }
 
+/// An attachment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlobLine {
+    /// Names it, as parts do.
     pub sha256: String,
+    /// Its bytes.
     pub base64: String,
 }
 
+/// The last line: what must have come before it.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndLine {
+    /// How many messages.
     pub messages: usize,
+    /// How many parts.
     pub parts: usize,
+    /// How many attachments.
     pub blobs: usize,
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use crate::agents::{Agents, DEFAULT_AGENT};
 use crate::hooks::Hooks;
 use crate::ids::Ids;
+use crate::limits::USUAL_STEPS;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::tool::ToolSources;
 use crate::ports::{
     Backend, Clock, Compaction, FileMover, HookRunner, Model, Pictures, Projects, Scratch, Surroundings,
     Telemetry, ToolServers,
 };
-use crate::limits::USUAL_STEPS;
 use crate::scope::Guarded;
 use crate::turn::NativeBackend;
 use crate::watchdog::{Approval, Containment, HostContainment, Rule};
@@ -20,13 +20,17 @@ use crate::watchdog::{Approval, Containment, HostContainment, Rule};
 /// What the hub is composed of; the host makes it once.
 #[derive(Clone, Debug)]
 pub struct Ports {
+    /// Where sessions are stored.
     pub store: Arc<dyn Store>,
+    /// Which process may write to which of them.
     pub leases: Arc<dyn Leases>,
+    /// Where attachments are stored.
     pub blobs: Arc<dyn Blobs>,
     /// `None`: what sessions leave in their scratch directories is the host's own business.
     pub scratch: Option<Arc<dyn Scratch>>,
     /// Runs the turns of all sessions.
     pub backend: Arc<dyn Backend>,
+    /// What answers.
     pub model: Arc<dyn Model>,
     /// `None`: a conversation that no longer fits its model ends its turn.
     pub compaction: Option<Arc<dyn Compaction>>,
@@ -46,9 +50,13 @@ pub struct Ports {
     pub pictures: Option<Arc<dyn Pictures>>,
     /// `None`: nothing is measured. The model that is given here tells of its calls (`TracedModel`).
     pub telemetry: Option<Arc<dyn Telemetry>>,
+    /// Those that every session has.
     pub agents: Agents,
+    /// Tells the time, and where the user lives.
     pub clock: Arc<dyn Clock>,
+    /// Makes ids of sessions, messages and calls.
     pub ids: Arc<Ids>,
+    /// What the configuration says.
     pub settings: Settings,
 }
 
@@ -97,6 +105,7 @@ pub struct Settings {
     pub small_model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: String,
+    /// Model calls per turn at most.
     pub max_steps: u32,
     /// Sessions' scratch directories are made below it.
     pub scratch: PathBuf,
@@ -110,6 +119,7 @@ pub struct Settings {
     pub approval: Approval,
     /// What holds commands here when nobody is asked.
     pub containment: HostContainment,
+    /// Whether anybody can be asked.
     pub people: People,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,

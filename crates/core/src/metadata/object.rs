@@ -16,12 +16,13 @@ macro_rules! stored_as_object {
                 &self.0
             }
 
+            /// Nothing is said.
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
             }
 
             /// Takes over every key of another patch, nulls included.
-            pub(crate) fn set_all(&mut self, patch: &Self) {
+            pub fn set_all(&mut self, patch: &Self) {
                 self.0.extend(patch.0.clone());
             }
 

@@ -12,6 +12,7 @@ use crate::ids::{CallId, SessionId};
 pub struct ChildOf {
     /// The agent that made the call: what it may not do, the child may not do either.
     pub started_by: String,
+    /// The call that it works for.
     pub call_id: CallId,
     /// Its transcript is in the result of that call: it is in no list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -19,10 +20,12 @@ pub struct ChildOf {
 }
 
 impl ChildOf {
+    /// A child of this session and call.
     pub fn new(started_by: &str, call_id: CallId, transcript: Transcript) -> Self {
         Self { started_by: started_by.to_owned(), call_id, nested: transcript == Transcript::Nested }
     }
 
+    /// How much of its conversation is given back.
     pub fn transcript(&self) -> Transcript {
         if self.nested { Transcript::Nested } else { Transcript::OwnSession }
     }
@@ -31,8 +34,11 @@ impl ChildOf {
 /// A task whose result has not arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundTask {
+    /// The child that does it.
     pub session_id: SessionId,
+    /// Who works there.
     pub agent: String,
+    /// What it is about, in a line.
     pub title: String,
 }
 
@@ -46,6 +52,7 @@ impl SessionMeta {
         read(self.0.get(Self::CHILD_OF))
     }
 
+    /// Says whose child a session is.
     pub fn set_child_of(&mut self, child_of: &ChildOf) {
         self.0.insert(Self::CHILD_OF.into(), json!(child_of));
     }

@@ -19,7 +19,9 @@ pub use blobs::{BlobOwner, Blobs};
 pub use listing::{ListedSessions, SessionQuery};
 pub use spans::{ConversationCopy, SeqSpan, SpanContent, SpanMessages};
 
+/// Why a store did not do what it was asked for.
 #[derive(Clone, Debug, Error, PartialEq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum StoreError {
     /// Disk full, I/O error, read-only: the same call may succeed later.
     #[error("the session store can't be written or read: {0}")]
@@ -36,6 +38,7 @@ pub enum StoreError {
     Damaged { database: PathBuf, reason: String },
 }
 
+/// What a store answers.
 pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Grows by one each time a session's lease is taken; a write under an older one is refused.
@@ -45,12 +48,16 @@ pub struct Epoch(pub i64);
 /// Which model, as rows and messages name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelRef {
+    /// As the configuration names the provider.
     pub provider_id: String,
+    /// As the provider names the model.
     pub model_id: String,
+    /// One of its ways to work, such as a thought level.
     pub variant: Option<String>,
 }
 
 impl ModelRef {
+    /// A model without a variant.
     pub fn new(provider_id: impl Into<String>, model_id: impl Into<String>) -> Self {
         Self { provider_id: provider_id.into(), model_id: model_id.into(), variant: None }
     }
@@ -81,11 +88,17 @@ impl fmt::Display for ModelRef {
 /// Token sums of a session (the five are disjoint).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UsageTotals {
+    /// What was sent.
     pub prompt_tokens: i64,
+    /// What was answered.
     pub completion_tokens: i64,
+    /// Thoughts.
     pub reasoning_tokens: i64,
+    /// What providers had kept.
     pub cache_read: i64,
+    /// What providers keep from now on.
     pub cache_write: i64,
+    /// In dollars.
     pub cost_usd: f64,
 }
 
@@ -96,6 +109,7 @@ impl UsageTotals {
         (self.cost_usd > 0.0).then_some(self.cost_usd)
     }
 
+    /// One more answer.
     pub fn add(&mut self, other: &UsageTotals) {
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
@@ -109,31 +123,46 @@ impl UsageTotals {
 /// A row of `chat_sessions`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRow {
+    /// Which session it is.
     pub id: SessionId,
+    /// Who works in it.
     pub agent: String,
+    /// Where it works.
     pub workspace_root: PathBuf,
+    /// What answers; `None` when there never was a model.
     pub model: Option<ModelRef>,
+    /// The session that it works for.
     pub parent_id: Option<SessionId>,
+    /// The message in which that one asked for it.
     pub parent_message_id: Option<MessageId>,
     /// Session permission rules (JSON array).
     pub permissions: Value,
+    /// Everything else that is known of it.
     pub metadata: SessionMeta,
+    /// What its answers used.
     pub totals: UsageTotals,
+    /// In milliseconds since 1970.
     pub created_at: i64,
+    /// In milliseconds since 1970.
     pub updated_at: i64,
+    /// When it was left out of lists; `None`: it is listed.
     pub archived_at: Option<i64>,
 }
 
 /// What changes on a session row; `None` leaves a column as it is.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionPatch {
+    /// Another model.
     pub model: Option<ModelRef>,
+    /// All rules of the session, in the place of those before.
     pub permissions: Option<Value>,
     /// Merged key by key; a null removes the key.
     pub metadata: SessionMeta,
     /// Added to the sums.
     pub add_usage: Option<UsageTotals>,
+    /// In milliseconds since 1970.
     pub updated_at: i64,
+    /// `Some(None)` lists it again.
     pub archived_at: Option<Option<i64>>,
     /// Where a copy branched off; known only when the copy is complete.
     pub parent_message_id: Option<MessageId>,
@@ -142,29 +171,44 @@ pub struct SessionPatch {
 /// A row of `chat_messages`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageRow {
+    /// Which message it is.
     pub id: MessageId,
+    /// The session it belongs to.
     pub session_id: SessionId,
     /// Null while queued.
     pub seq: Option<i64>,
+    /// Who says it.
     pub role: Role,
+    /// Everything else that is known of it.
     pub metadata: MessageMeta,
+    /// In milliseconds since 1970.
     pub created_at: i64,
+    /// In milliseconds since 1970.
     pub updated_at: i64,
 }
 
 /// A row of `chat_parts`; `data_json` is the whole AI SDK part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartRow {
+    /// Which part it is.
     pub id: PartId,
+    /// The message it belongs to.
     pub message_id: MessageId,
+    /// The session it belongs to.
     pub session_id: SessionId,
+    /// Its place in the message.
     pub index: i64,
     /// The AI SDK type (`text`, `tool-read`, `data-plan` …).
     pub kind: String,
+    /// The part as AI SDK JSON.
     pub data_json: String,
+    /// Of a call.
     pub tool_call_id: Option<String>,
+    /// How far a call has come.
     pub tool_state: Option<&'static str>,
+    /// In milliseconds since 1970.
     pub created_at: i64,
+    /// In milliseconds since 1970.
     pub updated_at: i64,
 }
 
@@ -172,10 +216,15 @@ pub struct PartRow {
 /// life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogSegment {
+    /// The place of the first chunk.
     pub first_index: u64,
+    /// The place of the last one.
     pub last_index: u64,
+    /// The message they are pieces of.
     pub message_id: MessageId,
+    /// Who says it.
     pub role: Role,
+    /// One chunk of JSON per line.
     pub chunks: String,
 }
 
@@ -184,6 +233,7 @@ pub struct LogSegment {
 pub enum Change {
     /// `Conflict` when the id exists.
     CreateSession(Box<SessionRow>),
+    /// Changes the row of the session.
     PatchSession(SessionPatch),
     /// Rows, log, lease and queued messages of this session; its children keep their rows with `parent_id` as
     /// it was.
@@ -192,9 +242,13 @@ pub enum Change {
     InsertMessage(MessageRow),
     /// seq when given; metadata merged key by key, a null removes the key. An unknown id is `Corrupt`.
     PatchMessage {
+        /// The message.
         id: MessageId,
+        /// Its place from now on, where it gets one.
         seq: Option<i64>,
+        /// All of its metadata, in the place of those before.
         metadata: MessageMeta,
+        /// In milliseconds since 1970.
         updated_at: i64,
     },
     /// Insert, or update by id (kind, data, tool columns, updated_at).
@@ -202,36 +256,50 @@ pub enum Change {
     /// The parts of a message from this index on. For one that waits and was edited: nothing that was said is
     /// dropped. An unknown message is `Corrupt`.
     DropParts {
+        /// The message.
         message_id: MessageId,
+        /// The first part that goes.
         from: i64,
     },
     /// Messages that took their place and are visible get `hidden_at`; those outside of the span stay as they
     /// are.
     HideMessages {
+        /// Which messages.
         span: SeqSpan,
+        /// When; names the rewind.
         hidden_at: i64,
+        /// In milliseconds since 1970.
         updated_at: i64,
     },
     /// Takes `hidden_at` from the messages of the span that have this very one.
     ShowMessages {
+        /// Which messages.
         span: SeqSpan,
+        /// Of the rewind that is taken back.
         hidden_at: i64,
+        /// In milliseconds since 1970.
         updated_at: i64,
     },
     /// The visible messages of another session with their parts, into one that this batch creates: at the same
     /// seq, under new ids, with the sums of what they used.
     CopyConversation(ConversationCopy),
+    /// Keeps a system prompt, once for all messages that name it.
     PutSystemPrompt {
+        /// Names it.
         digest: String,
+        /// The whole prompt.
         body: String,
     },
+    /// Goes on with the run log.
     AppendLog(LogSegment),
     /// Drops whole segments that end before this index.
     TrimLog {
+        /// The first place that stays.
         before: u64,
     },
     /// A turn is live from now on: recorded so that the next owner finds it.
     BeginRun(LiveRun),
+    /// No run is under way any more.
     EndRun,
     /// Gives the lease back; only with a fence.
     ReleaseLease,
@@ -240,7 +308,9 @@ pub enum Change {
 /// The turn that is under way: where its part of the log starts and which messages it joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveRun {
+    /// The prompt that is answered.
     pub user_message_id: MessageId,
+    /// The answer.
     pub message_id: MessageId,
     /// Index of the user message's first log entry; load replays rows with a smaller seq, then the log from
     /// here.
@@ -252,10 +322,12 @@ pub struct LiveRun {
 /// Changes of one session that are committed in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
+    /// Whose rows they change.
     pub session_id: SessionId,
     /// Refused as `Fenced` when this process does not hold the lease at this epoch. `None` for creation and
     /// deletion only.
     pub fence: Option<Epoch>,
+    /// All or none of them.
     pub changes: Vec<Change>,
 }
 
@@ -266,22 +338,27 @@ pub type Done = Box<dyn FnOnce(StoreResult<()>) + Send>;
 /// What a session adds up to when it is opened; read in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRecord {
+    /// The session's own row.
     pub row: SessionRow,
     /// Highest seq given out, 0 if none.
     pub last_seq: i64,
     /// One past the last index in the log, 0 if it is empty.
     pub next_index: u64,
+    /// The run that is under way, or was when its process ended.
     pub live_run: Option<LiveRun>,
     /// Unfired messages (queued_at set, seq null, queue_canceled_at not set) in firing order: queued_at, then
     /// id.
     pub queued: Vec<MessageId>,
+    /// How often the lease has changed hands.
     pub epoch: Epoch,
     /// Whether a living process (this or another) holds the lease.
     pub owner: Owner,
 }
 
+/// Who may write to a session now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
+    /// Nobody.
     Nobody,
     /// The lease is ours.
     Us,
@@ -294,13 +371,16 @@ pub enum Owner {
 /// Where the next page of rows starts: after this (seq, part index).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowCursor {
+    /// The place of the message.
     pub seq: i64,
+    /// The place of the part in it.
     pub part_index: i64,
 }
 
 /// Which rows of a conversation to read, in order of seq and part index; hidden messages are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowRange {
+    /// Where the page before ended; `None`: from the beginning.
     pub after: Option<RowCursor>,
     /// Only messages with a smaller seq.
     pub before_seq: Option<i64>,
@@ -312,6 +392,7 @@ pub struct RowRange {
 /// its further parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowPage {
+    /// Messages with their parts, in order.
     pub messages: Vec<(MessageRow, Vec<PartRow>)>,
     /// `None` when nothing follows.
     pub next: Option<RowCursor>,
@@ -320,11 +401,15 @@ pub struct RowPage {
 /// A message with its parts.
 pub type StoredMessage = (MessageRow, Vec<PartRow>);
 
+/// Keeps rows and the run log. What a commit says is there when it is done, or not at all.
 pub trait Store: Send + Sync + Debug {
     /// Queues the batch for the next group commit. Batches of one session are committed in the order given.
     fn commit(&self, batch: Batch, done: Done);
+    /// One session; `None`: there is none of that id.
     fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>>;
+    /// Rows of sessions, the latest first.
     fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>>;
+    /// One page of a conversation.
     fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>>;
     /// One message with all its parts, hidden and queued ones too.
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<StoredMessage>>>;
@@ -360,14 +445,18 @@ pub enum LeaseGrant {
     /// Ours at this epoch. `moved` when somebody else took it since the epoch the caller knew: what it has in
     /// memory is stale. Never for a caller that knew none.
     Granted {
+        /// To be named with every write.
         epoch: Epoch,
+        /// Somebody else has had it meanwhile.
         moved: bool,
     },
     /// A living process holds it.
     Elsewhere,
+    /// There is no such session.
     UnknownSession,
 }
 
+/// Which process may write to a session: one at a time.
 pub trait Leases: Send + Sync + Debug {
     /// Takes the lease if nobody alive holds it; `known` is the epoch of what the caller has in memory. Taking
     /// a lease that is ours already grants the same epoch.

@@ -30,13 +30,21 @@ pub use source::{FixedTools, ToolSource, ToolSources};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
+    /// Looks at files.
     Read,
+    /// Changes files.
     Edit,
+    /// Looks for something.
     Search,
+    /// Runs a program.
     Execute,
+    /// Only says something.
     Think,
+    /// Gets something over the network.
     Fetch,
+    /// Leaves the mode of the session.
     SwitchMode,
+    /// None of these.
     Other,
 }
 
@@ -58,10 +66,13 @@ pub struct ToolSpec {
     /// How models, rules and clients name it; unique in a session. Letters, digits, `_` and `-`, 64 at most:
     /// what every provider takes.
     pub id: Arc<str>,
+    /// What the model is told of it.
     pub description: Arc<str>,
     /// JSON Schema of the arguments; every agent's offer shares it.
     pub parameters: Arc<Value>,
+    /// How its calls are drawn.
     pub kind: ToolKind,
+    /// What its calls can change.
     pub effect: Effect,
     /// Shown by other means (`todo` is a plan): clients get no tool call for it.
     pub hidden: bool,
@@ -88,7 +99,9 @@ impl ToolSpec {
 /// A place in a file; `line` is 1-based.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
+    /// Absolute.
     pub path: PathBuf,
+    /// Where in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
@@ -98,32 +111,59 @@ pub struct Location {
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Shown {
     /// Markdown, already fenced where it has to be.
-    Text { text: String },
+    Text {
+        /// What is shown.
+        text: String,
+    },
     /// `old_text` is `None` for a new file.
-    Diff { path: PathBuf, old_text: Option<String>, new_text: String },
+    Diff {
+        /// The file.
+        path: PathBuf,
+        /// What it holds before the call.
+        old_text: Option<String>,
+        /// What it holds after it.
+        new_text: String,
+    },
     /// Of one client, and nobody else's: others are shown what it printed, once that is known.
     Terminal {
+        /// As the client named it.
         terminal_id: String,
         /// Markdown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         printed: Option<String>,
     },
     /// A small picture, in base64.
-    Image { mime: String, data: String },
+    Image {
+        /// What it is.
+        mime: String,
+        /// The bytes.
+        data: String,
+    },
     /// A file that is only named.
-    Link { path: PathBuf, mime: String, size: u64 },
+    Link {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        mime: String,
+        /// In bytes.
+        size: u64,
+    },
 }
 
 /// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored
 /// with the part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Presentation {
+    /// One line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
+    /// How the call is drawn; `None`: as its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
+    /// The places that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
+    /// What is shown below the title.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Shown>,
     /// No tool call is shown to clients.
@@ -132,6 +172,7 @@ pub struct Presentation {
     /// How many bytes at the end of a textual result are notes for the model; clients do not get them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub note_bytes: usize,
+    /// What is known once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<OutcomeMetadata>,
     /// Why the call ran or did not. Never set by a tool.
@@ -146,6 +187,7 @@ fn is_zero(count: &usize) -> bool {
 /// A call that has been understood: what it would touch and how it looks before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolPlan {
+    /// What the call would touch.
     pub accesses: Vec<Access>,
     /// Title, kind, locations, diff preview.
     pub presentation: Presentation,
@@ -161,6 +203,7 @@ pub struct ToolPlan {
 }
 
 impl ToolPlan {
+    /// A call that would run once its accesses pass.
     pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
         Self { accesses, presentation, questions: Vec::new(), proposes: None, problem: None, note: None }
     }
@@ -181,11 +224,15 @@ impl ToolPlan {
     }
 }
 
+/// What is known of a call that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeMetadata {
+    /// How long it took.
     pub duration_ms: u64,
+    /// The model did not get everything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
+    /// Where everything is that the model did not get.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_path: Option<PathBuf>,
     /// The files it read or changed, as they were when it ended.
@@ -210,16 +257,23 @@ pub struct OutcomeMetadata {
 pub enum ToolOutcome {
     /// `data` is what the model gets (a string, or JSON).
     Output {
+        /// A string, or JSON.
         data: Value,
+        /// How the call looks now.
         presentation: Presentation,
     },
     /// A picture for the model. Its bytes are kept for it, and clients are shown it, by the loop.
     Picture {
+        /// What was found.
         found: FoundPicture,
+        /// How the call looks now.
         presentation: Presentation,
     },
+    /// The call failed, which the model is told.
     Error {
+        /// What was wrong, and what to do: for the model.
         text: String,
+        /// How the call looks now; `None`: as before.
         presentation: Option<Presentation>,
     },
 }
@@ -227,9 +281,11 @@ pub enum ToolOutcome {
 /// A picture as a tool found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPicture {
+    /// Where it was found.
     pub path: PathBuf,
     /// By its content.
     pub mime: &'static str,
+    /// The whole file.
     pub bytes: Vec<u8>,
     /// What the tool says beside it, if anything.
     pub text: String,
@@ -238,9 +294,11 @@ pub struct FoundPicture {
 /// Where the session works. Fixed at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {
+    /// Whose it is.
     pub session_id: SessionId,
     /// Relative paths are resolved against this.
     pub root: PathBuf,
+    /// Directories that the session may touch beside the root.
     pub additional: Vec<PathBuf>,
     /// Host-owned, made when first used; reachable without asking.
     pub scratch: PathBuf,
@@ -260,6 +318,7 @@ impl Workspace {
 /// Where a call works.
 #[derive(Clone, Debug)]
 pub struct Site {
+    /// The directories of the session.
     pub workspace: Arc<Workspace>,
     /// Directories outside the workspace that the user granted for this call or session.
     pub granted: Arc<[PathBuf]>,
@@ -320,23 +379,32 @@ pub trait Progress: Send + Sync + Debug {
     fn data(&self, name: &str, data: Value);
 }
 
+/// Everything that a call gets to run with.
 #[derive(Clone, Debug)]
 pub struct ToolRuntime {
+    /// Which call it is.
     pub call_id: CallId,
+    /// Where it works.
     pub site: Site,
+    /// How far it may reach over the network.
     pub network: NetworkGrant,
+    /// Whether its processes may change anything.
     pub writes: WriteGrant,
     /// Told before a file is changed; `None` where nobody keeps snapshots.
     pub snapshots: Option<Arc<dyn SnapshotSink>>,
     /// What the result may take of the model's context; tools have bounds of their own beside it.
     pub result_bytes: usize,
+    /// Where it tells how far it has come.
     pub progress: Arc<dyn Progress>,
     /// For a tool that was asked for a model's answer; `None` where there is none.
     pub side_model: Option<Arc<dyn SideModel>>,
+    /// Fires when the call is to end.
     pub cancel: CancellationToken,
 }
 
+/// Something that a model can call.
 pub trait Tool: Send + Sync + Debug {
+    /// What it is. The same as long as the process runs.
     fn spec(&self) -> &ToolSpec;
     /// How rules name it.
     fn permission(&self) -> &str {

@@ -52,7 +52,11 @@ pub(crate) async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn 
 }
 
 /// The same for a file that a model made, before it is recorded.
-pub(crate) async fn shelve_chunk(chunk: &mut Chunk, session: &SessionId, blobs: &dyn Blobs) -> StoreResult<()> {
+pub(crate) async fn shelve_chunk(
+    chunk: &mut Chunk,
+    session: &SessionId,
+    blobs: &dyn Blobs,
+) -> StoreResult<()> {
     let Chunk::File { url, rest, .. } = chunk else { return Ok(()) };
     let Some(bytes) = large_file(url) else { return Ok(()) };
     let size = Some(bytes.len() as u64);

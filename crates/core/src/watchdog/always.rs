@@ -30,6 +30,7 @@ struct AlwaysSubject {
 }
 
 impl Always {
+    /// The rules that such an answer makes.
     pub fn rules(&self, action: Action) -> Vec<Rule> {
         let rule = |subject: &AlwaysSubject| Rule::new(&subject.permission, &subject.pattern, action);
         self.subjects.iter().map(rule).collect()

@@ -22,6 +22,7 @@ pub(crate) const READING_COMMANDS_RUN: &str = "only commands that read run";
 /// Which commands an agent may run at all, whatever rules, approvals and answers say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commands {
+    /// Whatever rules let pass.
     #[default]
     Any,
     /// Those that are known to read only, without the network.
@@ -31,10 +32,15 @@ pub enum Commands {
 /// Everything that a verdict depends on besides the call.
 #[derive(Clone, Copy, Debug)]
 pub struct Judge<'a> {
+    /// The rules of all scopes.
     pub rules: &'a Rulebook,
+    /// Which commands may run at all.
     pub commands: Commands,
+    /// What runs without a question.
     pub approval: Approval,
+    /// What holds commands.
     pub containment: &'a HostContainment,
+    /// Where the session works.
     pub workspace: &'a Workspace,
     /// Directories outside the workspace that the user granted for the session.
     pub granted: &'a [PathBuf],
@@ -43,13 +49,18 @@ pub struct Judge<'a> {
 /// The call that is judged.
 #[derive(Clone, Copy, Debug)]
 pub struct Matter<'a> {
+    /// The tool, as rules name it.
     pub tool: &'a str,
+    /// What it can change.
     pub effect: Effect,
+    /// What it would touch.
     pub accesses: &'a [Access],
 }
 
+/// What became of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
+    /// Whether it runs, and why.
     pub verdict: Verdict,
     /// Directories outside the session's own that it would touch.
     pub outside: Vec<PathBuf>,
@@ -62,6 +73,7 @@ pub struct Judged {
 }
 
 impl Judge<'_> {
+    /// The verdict about a call. Depends on nothing but what is given.
     pub fn judge(&self, matter: &Matter<'_>) -> Judged {
         let touched = matter.accesses.iter().map(|access| self.access(access, matter.tool));
         // Of two that say as much, what is touched is the reason.

@@ -13,6 +13,7 @@ const DIGITS: usize = 24;
 /// Names of arguments that are kept to say which have changed.
 const NAMES: usize = 40;
 
+/// What a tool is, in digests: enough to see that it has become another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolIdentity {
     /// Digests of how its server is reached, of what it says of itself and of its schema.
