@@ -1,9 +1,11 @@
-//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | picture | catalogue | licences`.
+//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | book | publish | picture |
+//! catalogue | licences`.
 //! Knows the repository, not the product.
 
 use std::process::ExitCode;
 
 mod bench;
+mod book;
 mod catalogue;
 mod debian;
 mod fuzz;
@@ -12,6 +14,7 @@ mod limits;
 mod lints;
 mod peers;
 mod picture;
+mod publish;
 mod steps;
 mod supply;
 mod test;
@@ -29,6 +32,8 @@ usage: cargo xtask COMMAND
   tidy             rules of the house that no compiler checks
   bench [WORD ...] figures of the release binary beside their limits; with words, of the sections that name one
   peers            installs the programs of others that the tests talk to
+  book             checks the pages of docs/ and makes a site of them in target/book
+  publish          packs every crate and builds each from its package, without uploading anything
   picture          draws the demo into docs/demo.svg
   catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
   licences         lists the crates that the program contains in THIRD-PARTY.md
@@ -54,7 +59,9 @@ fn main() -> ExitCode {
         ["catalogue"] => catalogue::make(&house),
         ["catalogue", file] => catalogue::from_file(&house, file.as_ref()),
         ["licences"] => supply::write(&house),
+        ["book"] => book::build(&house),
         ["picture"] => picture::draw(&house),
+        ["publish"] => publish::dry_run(&house),
         ["peers"] => peers::install(&house).map(drop),
         ["fuzz"] => fuzz::run(&house, Effort::Full),
         ["fuzz", "--quick"] => fuzz::run(&house, Effort::Quick),

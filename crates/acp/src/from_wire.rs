@@ -20,9 +20,12 @@ use serde_json::value::RawValue;
 use crate::limits::ID_BYTES;
 pub(crate) use fields::quoted;
 use fields::{Field, Object};
+pub(crate) use methods::CANCEL;
+use methods::NOTIFICATIONS;
 
 mod cursor;
 mod fields;
+pub mod methods;
 mod prompt;
 mod said;
 mod servers;
@@ -111,7 +114,7 @@ type ReadParams = fn(Object) -> Result<ClientRequest, Invalid>;
 /// case.
 pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequest, ErrorObject> {
     let Some(read) = reader(method) else {
-        return Err(match NOTIFICATIONS.contains(&method) {
+        return Err(match NOTIFICATIONS.iter().any(|known| known.name == method) {
             true => ErrorObject::new(
                 code::METHOD_NOT_FOUND,
                 format!("{method} is a notification: send it without an id"),
@@ -121,10 +124,6 @@ pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequ
     };
     Ok(Object::params(params).and_then(read)?)
 }
-
-/// What clients send without an id.
-const NOTIFICATIONS: [&str; 2] = [CANCEL, "$/cancel_request"];
-pub(crate) const CANCEL: &str = "session/cancel";
 
 /// Whether a method is answered.
 pub(crate) fn is_request(method: &str) -> bool {

@@ -35,6 +35,8 @@ mod permission_table;
 mod project;
 mod provider;
 mod provider_table;
+#[cfg(test)]
+pub(crate) mod reference;
 mod store_path;
 mod telemetry;
 #[cfg(test)]
