@@ -1,5 +1,5 @@
-//! The documentation as a site: every page is in its table of contents, every link leads somewhere. Built by mdbook
-//! where that is installed; what is wrong is found without it.
+//! The documentation as a site: every page is in its table of contents, every link leads somewhere. mdbook
+//! builds it where that is installed; what is wrong is found without it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,4 +1,4 @@
-//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | book | publish | picture |
+//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | book | dist | publish | picture |
 //! catalogue | licences`.
 //! Knows the repository, not the product.
 
@@ -8,6 +8,7 @@ mod bench;
 mod book;
 mod catalogue;
 mod debian;
+mod dist;
 mod fuzz;
 mod house;
 mod limits;
@@ -33,6 +34,7 @@ usage: cargo xtask COMMAND
   bench [WORD ...] figures of the release binary beside their limits; with words, of the sections that name one
   peers            installs the programs of others that the tests talk to
   book             checks the pages of docs/ and makes a site of them in target/book
+  dist [PROGRAM]   makes what a release hands out in target/packages: archive, .deb, npm, registry entry, checksums
   publish          packs every crate and builds each from its package, without uploading anything
   picture          draws the demo into docs/demo.svg
   catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
@@ -61,6 +63,8 @@ fn main() -> ExitCode {
         ["licences"] => supply::write(&house),
         ["book"] => book::build(&house),
         ["picture"] => picture::draw(&house),
+        ["dist"] => dist::run(&house, None),
+        ["dist", program] => dist::run(&house, Some(program.as_ref())),
         ["publish"] => publish::dry_run(&house),
         ["peers"] => peers::install(&house).map(drop),
         ["fuzz"] => fuzz::run(&house, Effort::Full),

@@ -9,7 +9,7 @@ mod reference;
 mod shell_lines;
 
 /// A page as it is in the repository.
-struct Page {
+struct DocumentPage {
     /// From the root of the repository.
     name: String,
     text: String,
@@ -28,7 +28,7 @@ fn repository() -> PathBuf {
 }
 
 /// README.md and everything in docs/.
-fn pages() -> Vec<Page> {
+fn pages() -> Vec<DocumentPage> {
     fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
@@ -42,14 +42,14 @@ fn pages() -> Vec<Page> {
     let mut paths = vec![repository().join("README.md")];
     collect(&repository().join("docs"), &mut paths);
     paths.sort();
-    let page = |path: PathBuf| Page {
+    let page = |path: PathBuf| DocumentPage {
         name: path.strip_prefix(repository()).unwrap().display().to_string(),
         text: std::fs::read_to_string(&path).unwrap(),
     };
     paths.into_iter().map(page).collect()
 }
 
-impl Page {
+impl DocumentPage {
     fn blocks(&self) -> Vec<CodeBlock<'_>> {
         let mut blocks: Vec<CodeBlock<'_>> = Vec::new();
         let mut open: Option<CodeBlock<'_>> = None;

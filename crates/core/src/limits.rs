@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Model calls per turn where nobody says how many: far beyond honest work, soon enough for a model that runs in
-/// circles.
+/// Model calls per turn where nobody says how many: far beyond honest work, soon enough for a model that runs
+/// in circles.
 pub const USUAL_STEPS: u32 = 100;
 
 /// How long the scratch directory of a session stays that nobody uses: days later somebody may still go on with

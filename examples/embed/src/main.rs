@@ -1,5 +1,5 @@
-//! attache in another program: a session with a tool of its own, a permission that code answers, and the answer as
-//! it streams. Needs no key: the model is a script.
+//! attache in another program: a session with a tool of its own, a permission that code answers, and the answer
+//! as it streams. Needs no key: the model is a script.
 #![allow(clippy::print_stdout, reason = "the stream is what this program is for")]
 
 use std::error::Error;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::examples;
 use super::shell_lines::commands;
-use super::{CodeBlock, Page, pages};
+use super::{CodeBlock, DocumentPage, pages};
 use crate::args::Args;
 
 /// Programs that a documented shell line may start. A slip in a name is no program.
@@ -150,7 +150,7 @@ fn balanced(text: &str) -> Result<(), String> {
 fn every_block_is_read_by_what_would_read_it() {
     let pages = pages();
     let (mut problems, mut read) = (Vec::new(), 0);
-    for block in pages.iter().flat_map(Page::blocks) {
+    for block in pages.iter().flat_map(DocumentPage::blocks) {
         read += 1;
         if let Err(problem) = check(&block) {
             problems.push(format!("{} ({}): {problem}", block.place, block.language));

@@ -1,5 +1,4 @@
-//! Takes the commands of a documented shell line apart: words, quotes, pipes. No shell: what it does not know is
-//! told, so that nothing passes unseen.
+//! Takes the commands of a documented shell line apart: words, quotes, pipes. Runs nothing and expands nothing.
 
 /// The simple commands of a block, each as its words. Lines may go on behind a backslash.
 pub(super) fn commands(block: &str) -> Result<Vec<Vec<String>>, String> {

@@ -126,7 +126,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Of a host without a configuration: everything that is more than reading asks, and nothing holds commands.
+    /// Of a host without a configuration: whatever is more than reading asks, and nothing holds commands.
     pub fn usual(scratch: PathBuf) -> Self {
         Self {
             model: None,

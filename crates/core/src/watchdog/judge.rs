@@ -31,16 +31,12 @@ pub enum Commands {
 
 /// Everything that a verdict depends on besides the call.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "each is what its type says")]
 pub struct Judge<'a> {
-    /// The rules of all scopes.
     pub rules: &'a Rulebook,
-    /// Which commands may run at all.
     pub commands: Commands,
-    /// What runs without a question.
     pub approval: Approval,
-    /// What holds commands.
     pub containment: &'a HostContainment,
-    /// Where the session works.
     pub workspace: &'a Workspace,
     /// Directories outside the workspace that the user granted for the session.
     pub granted: &'a [PathBuf],
@@ -48,12 +44,10 @@ pub struct Judge<'a> {
 
 /// The call that is judged.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "each is what its type says")]
 pub struct Matter<'a> {
-    /// The tool, as rules name it.
     pub tool: &'a str,
-    /// What it can change.
     pub effect: Effect,
-    /// What it would touch.
     pub accesses: &'a [Access],
 }
 
