@@ -1,5 +1,5 @@
-//! `cargo xtask dist`: everything that a release hands out for one target, in `target/packages`: archive, Debian
-//! package, npm packages, entry for the registry of ACP agents, checksums.
+//! `cargo xtask dist`: everything that a release hands out for one target, in `target/packages`: archive,
+//! Debian package, npm packages, entry for the registry of ACP agents, checksums.
 
 use std::fs;
 use std::path::{Path, PathBuf};
