@@ -158,7 +158,8 @@ pub(crate) const SANDBOXED_TRUE_MS: Aim = Aim::AtMost(15.0);
 /// Commands that are run; each starts half a dozen processes, the noisiest figure.
 pub(crate) const COMMANDS: usize = 41;
 
-/// A call of a server's tool may cost a third more than writing its line and reading its answer.
+/// A call of a server's tool may cost a third more than with a bare `rmcp`, and than writing its line and
+/// reading its answer.
 pub(crate) const MCP_RATIO: Aim = Aim::AtMost(1.3);
 pub(crate) const MCP_CALLS: usize = 1_001;
 

@@ -56,6 +56,10 @@ impl Place {
         &self.binary
     }
 
+    fn target(&self) -> &Path {
+        &self.target
+    }
+
     /// A new one each time: no figure hangs on what another has left.
     fn home(&self) -> Result<Home> {
         Home::new(&self.binary, &self.target)

@@ -17,6 +17,13 @@ pub(crate) fn run(house: &House, words: &[&str]) -> Result<()> {
             package,
         ]))?;
     }
+    run_command(
+        house
+            .cargo()
+            .args(["build", "--quiet", "--release", "--locked", "--manifest-path", "bench/rmcp/Cargo.toml"])
+            .arg("--target-dir")
+            .arg(house.target().join("rmcp")),
+    )?;
     let program = house.target().join("dist/attache-bench");
     run_command(house.program(&program.to_string_lossy()).args(words))
 }

@@ -35,7 +35,7 @@ pub(crate) fn is_seen() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Asks the person who types. Anything but a clear yes is a no; so is nobody there to give it.
+/// Asks the person who types. Anything but a clear yes is a no; so is an input without a person.
 pub(crate) fn is_agreed(question: &str) -> anyhow::Result<bool> {
     if !is_typed() {
         return Ok(false);

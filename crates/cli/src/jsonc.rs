@@ -159,7 +159,7 @@ impl JsoncObject {
     }
 }
 
-/// Whether a comma stands there outside of comments.
+/// Whether there is a comma outside of comments.
 fn has_comma(text: &str, range: Range<usize>) -> bool {
     // A comma before nothing is none of JSON's, so that only comments become blanks.
     plain(&format!("{} 0", &text[range])).contains(',')

@@ -61,7 +61,7 @@ pub(crate) const DOCTOR_ANSWER: Duration = Duration::from_secs(30);
 pub(crate) const SPACE_NEEDED: u64 = 16 * 1024 * 1024;
 pub(crate) const SPACE_WANTED: u64 = 512 * 1024 * 1024;
 
-/// Of a project's configuration in a question: what is longer nobody reads in a form; `attache trust` shows it.
+/// Of a project's configuration in a question: a longer one can't be read in a form; `attache trust` shows it.
 pub(crate) const MAX_CONSENT_BYTES: usize = 16 << 10;
 
 /// How long a command waits for servers to connect: a program that is fetched before its first start takes

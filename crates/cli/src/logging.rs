@@ -234,9 +234,9 @@ mod tests {
         }
     }
 
-    struct Closed;
+    struct PipeWithoutReader;
 
-    impl Write for Closed {
+    impl Write for PipeWithoutReader {
         fn write(&mut self, _: &[u8]) -> io::Result<usize> {
             Err(io::ErrorKind::BrokenPipe.into())
         }
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn a_closed_reader_is_no_error() {
-        let (mut queue, logging) = queue(Box::new(Closed)).unwrap();
+        let (mut queue, logging) = queue(Box::new(PipeWithoutReader)).unwrap();
         for _ in 0..10 {
             queue.write_all(b"x\n").unwrap();
         }

@@ -99,7 +99,7 @@ fn refuse_usage(usage: &clap::Error) -> ExitCode {
     if usage.use_stderr() {
         usage.exit();
     }
-    // Help that nobody got is no success.
+    // Help that was not printed is no success.
     let help = usage.render();
     let help = match Paint::for_answers() {
         Paint::Coloured => help.ansi().to_string(),

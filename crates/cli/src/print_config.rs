@@ -174,7 +174,7 @@ impl ConfigPage {
         self.entry("enabled", *enabled, origin);
     }
 
-    /// In one line, so that what stands behind it is the server's again.
+    /// In one line, so that what follows it is the server's again.
     fn oauth(&mut self, settings: &OAuthSettings, origin: &Origin) {
         let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
         let mut shown = InlineTable::new();

@@ -30,7 +30,7 @@ pub(crate) struct ProjectFiles {
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
     /// Those that can't be used, with the reason.
     pub(crate) left_out: Vec<String>,
-    /// Something that hooks may run and nobody can agree to, because it is not among the files.
+    /// Something that hooks may run and that consent can't cover, because it is not among the files.
     pub(crate) unseen_script: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! The providers as they stand now: which can be used, with whose key, and why the others can't. Asks nobody.
+//! The providers as they are now: which can be used, with whose key, and why the others can't. Sends nothing.
 
 use attache_core::ports::store::ModelRef;
 use attache_models::{KeyNeed, ScriptModel};
@@ -31,10 +31,10 @@ pub(crate) enum ProviderState {
     Scripted,
     /// Can be asked. Without a key it needs none.
     Ready(Option<ApiKey>),
-    /// A server of one's own that nobody configured: it can be used if it runs.
+    /// A local server that is not configured: it can be used if it runs.
     PerhapsRunning,
     NoKey,
-    /// Its address is the user's own, and nobody gave it (azure).
+    /// Its address is the user's own, and was not given (azure).
     NoAddress,
     /// There may be a key, in a file that must not be used.
     KeyTrouble(LedgerError),

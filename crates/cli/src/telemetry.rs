@@ -10,7 +10,7 @@ use attache_telemetry::{Collector, OtlpExporter, ServiceResource, parse_pairs};
 use crate::config::{HeaderPiece, header_pieces};
 use crate::setup::Sources;
 
-/// Where collectors listen when nobody says anything.
+/// Where collectors listen by default.
 const USUAL_COLLECTOR: &str = "http://127.0.0.1:4318";
 
 pub(crate) enum TelemetrySetup {
@@ -41,7 +41,7 @@ pub(crate) fn telemetry_setup(sources: &Sources) -> Result<TelemetrySetup, Strin
     Ok(TelemetrySetup::Ready(collector))
 }
 
-/// What takes the spans of this process; `None` if nobody asked for them, or if it can't be.
+/// What takes the spans of this process; `None` if they are off, or if it can't be.
 pub(crate) fn exporter(sources: &Sources) -> Option<Arc<OtlpExporter>> {
     let collector = match telemetry_setup(sources) {
         Ok(TelemetrySetup::Ready(collector)) => collector,

@@ -19,7 +19,7 @@ use crate::dirs::{Dirs, create_private_directory};
 #[derive(Debug)]
 pub(crate) struct ImportMarker {
     path: PathBuf,
-    /// Locked: whoever gets the lock knows that nobody is at work any more.
+    /// Locked: whoever gets the lock knows that no import is at work any more.
     _lock: File,
 }
 

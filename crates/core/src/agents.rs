@@ -30,7 +30,7 @@ pub enum AgentMode {
     Subagent,
     /// Both of these.
     All,
-    /// Used by the host itself; nobody can choose it.
+    /// Used by the host itself; it can't be chosen.
     Hidden,
 }
 
@@ -164,7 +164,7 @@ impl Agents {
         }
     }
 
-    /// Any of them, also one that nobody can choose.
+    /// Any of them, also one that can't be chosen.
     pub fn get(&self, id: &str) -> Option<&Agent> {
         self.all().find(|agent| *agent.id == *id)
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Value, json};
 
+use crate::nearest::nearest;
 use crate::ports::Model;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::ModelRef;
@@ -43,6 +44,28 @@ impl Choices {
     pub fn model(&self, model: &ModelRef) -> Option<&ModelInfo> {
         find(&self.models, model)
     }
+
+    /// The one that may have been meant. Of one provider only the names count: all that stands before them is
+    /// alike anyway.
+    fn model_like(&self, wanted: &str) -> Option<String> {
+        let (provider, name) = wanted.split_once('/').unwrap_or(("", wanted));
+        let of_provider = |info: &&ModelInfo| provider.is_empty() || info.model.provider_id == provider;
+        let known: Vec<&ModelRef> = self.models.iter().filter(of_provider).map(|info| &info.model).collect();
+        if known.is_empty() {
+            let full: Vec<String> = self.models.iter().map(|info| info.model.to_string()).collect();
+            return nearest(wanted, full.iter().map(String::as_str)).map(str::to_owned);
+        }
+        let near = nearest(name, known.iter().map(|model| &*model.model_id))?;
+        known.iter().find(|model| *model.model_id == *near).map(|model| model.to_string())
+    }
+
+    /// What is said of a model that is not among them, written as somebody wrote it.
+    pub(crate) fn unknown_model(&self, wanted: &str) -> String {
+        let near = self.model_like(wanted);
+        let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+        let written = if wanted.contains('/') { "" } else { "a model is written PROVIDER/NAME, and " };
+        format!("there is no model `{wanted}` in this configuration{near}; {written}`/model` lists them")
+    }
 }
 
 fn find<'a>(models: &'a [ModelInfo], wanted: &ModelRef) -> Option<&'a ModelInfo> {
@@ -66,7 +89,7 @@ impl CurrentChoices {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gathered while nobody else replaces them: the last one to look wins. Says whether they are others now.
+    /// Gathered while no other task replaces them: the last one to look wins. Says whether they are others now.
     pub(crate) fn replace(&self, gather: impl FnOnce() -> Choices) -> Replaced {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let gathered = gather();

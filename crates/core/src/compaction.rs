@@ -100,7 +100,7 @@ impl CompactionRecord {
         Self { id, auto }
     }
 
-    /// Whether nobody asked for it.
+    /// Whether it began without being asked for.
     pub(crate) fn is_automatic(&self) -> bool {
         self.auto
     }
@@ -159,7 +159,7 @@ impl CompactionRecord {
     }
 }
 
-/// The end of a compaction that its process did not live to see: it is no boundary, and nobody waits for it.
+/// The end of a compaction that its process did not live to see: it is no boundary, and no turn waits for it.
 pub(crate) fn cut_off(part: &Part) -> Option<Chunk> {
     let Part::Data { name, id, data } = part else { return None };
     if name != PART_NAME || data.get("status").and_then(Value::as_str) != Some("in_progress") {

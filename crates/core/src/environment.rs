@@ -25,7 +25,7 @@ pub struct Facts<'a> {
     pub platform: &'a str,
     /// Where the session works.
     pub workspace: &'a Workspace,
-    /// `None`: nobody could say.
+    /// `None`: unknown.
     pub git: Option<&'a str>,
     /// What differs from the last commit, as it was found when the session began. `None` later: the model's own
     /// edits would be news to it with every turn.
@@ -34,7 +34,7 @@ pub struct Facts<'a> {
     pub date: &'a str,
     /// The model that is told of it.
     pub model: &'a ModelRef,
-    /// `None`: nobody has looked yet. Then it is taken for the full one, and news if it turns out to be less.
+    /// `None`: not looked at yet. Then it is taken for the full one, and news if it turns out to be less.
     pub containment: Option<Containment>,
     /// What runs without a question.
     pub approval: Approval,

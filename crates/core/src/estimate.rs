@@ -1,4 +1,4 @@
-//! Rough sizes, for when nobody counted: a provider that reports no usage, room in a context. Pure; never
+//! Rough sizes, for what was not counted: a provider that reports no usage, room in a context. Pure; never
 //! money.
 
 use std::ops::{Add, Sub};

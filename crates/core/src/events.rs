@@ -93,7 +93,7 @@ pub enum EventKind {
         message_id: MessageId,
         /// How.
         reason: FinishedBy,
-        /// The call that waits for a person.
+        /// A call that people were still asked about; nobody is any more.
         pending_approval: Option<CallId>,
     },
     /// A person is asked about a call.

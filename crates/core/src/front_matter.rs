@@ -1,5 +1,5 @@
 //! Front matter: the `---` block of `key: value` lines at the top of a Markdown file. Reads the part of YAML
-//! that such files use, line by line; what it does not understand of a key that nobody asks for does no harm:
+//! that such files use, line by line; what it does not understand of a key that is not used does no harm:
 //! what holds other values is read by `nested` when somebody does. Pure.
 
 mod flow;

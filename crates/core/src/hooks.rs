@@ -36,6 +36,8 @@ pub enum HookEvent {
     AfterTool,
     /// The model has said its last word.
     TurnEnd,
+    /// The same of a subagent: its end is not the end of the turn that people wait for.
+    SubagentEnd,
     /// Before a person is asked.
     Permission,
     /// Before a summary takes the place of the conversation.
@@ -71,17 +73,19 @@ const fn of_claude_code(name: &'static str, event: HookEvent) -> EventName {
 }
 
 /// Every name of every event, our own first.
-pub const EVENT_NAMES: [EventName; 13] = [
+pub const EVENT_NAMES: [EventName; 15] = [
     own("prompt", HookEvent::Prompt),
     own("before-tool", HookEvent::BeforeTool),
     own("after-tool", HookEvent::AfterTool),
     own("turn-end", HookEvent::TurnEnd),
+    own("subagent-end", HookEvent::SubagentEnd),
     own("permission", HookEvent::Permission),
     own("compaction", HookEvent::Compaction),
     of_claude_code("UserPromptSubmit", HookEvent::Prompt),
     of_claude_code("PreToolUse", HookEvent::BeforeTool),
     of_claude_code("PostToolUse", HookEvent::AfterTool),
     of_claude_code("Stop", HookEvent::TurnEnd),
+    of_claude_code("SubagentStop", HookEvent::SubagentEnd),
     of_claude_code("Notification", HookEvent::Permission),
     of_claude_code("PermissionRequest", HookEvent::Permission),
     of_claude_code("PreCompact", HookEvent::Compaction),
@@ -102,6 +106,7 @@ impl HookEvent {
             Self::BeforeTool => "before-tool",
             Self::AfterTool => "after-tool",
             Self::TurnEnd => "turn-end",
+            Self::SubagentEnd => "subagent-end",
             Self::Permission => "permission",
             Self::Compaction => "compaction",
         }

@@ -168,7 +168,7 @@ impl Shared {
             Replaced::Same => {}
             Replaced::Changed => {
                 for commands in self.open_sessions().values() {
-                    // A session that is gone has nobody to tell.
+                    // A session that is gone need not be told.
                     drop(commands.send(SessionCommand::ChoicesChanged));
                 }
             }

@@ -88,7 +88,7 @@ impl SessionId {
         if name.is_empty() { "%".to_owned() } else { name }
     }
 
-    /// The session whose directory has this name; `None` for a name that is nobody's.
+    /// The session whose directory has this name; `None` for a name that is no session's.
     pub fn of_directory(name: &str) -> Option<Self> {
         let mut id = Vec::new();
         let mut rest = name.as_bytes();

@@ -15,8 +15,8 @@ use crate::hub::commit;
 use crate::ids::SessionId;
 use crate::ports::store::{Batch, Blobs, Change, Store, StoreError};
 
-/// What becomes of rules, granted directories and the level of approval: they are somebody's word, and a file
-/// is nobody. Nobody can let a file move files.
+/// What becomes of rules, granted directories and the level of approval: they are a user's word, and a file
+/// has none. No setting lets a file move files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
     /// They are left out: a file from elsewhere allows nothing.

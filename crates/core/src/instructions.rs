@@ -226,7 +226,7 @@ fn imports_of_line(line: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether an import can be meant for nothing but a file. `@name`, `@scope/package` and addresses may be
-/// something else, and nobody is told that no file has such a name.
+/// something else, and it is no news that no file has such a name.
 pub fn is_plainly_path(import: &Path) -> bool {
     const ENDINGS: [&str; 6] = ["md", "mdx", "mdc", "txt", "rst", "adoc"];
     let ending = import.extension().and_then(|ending| ending.to_str());

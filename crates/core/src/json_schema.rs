@@ -19,7 +19,7 @@ const ANNOTATIONS: [&str; 8] =
 const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
 impl<'a> Schema<'a> {
-    /// The error names the keyword and where it stands.
+    /// The error names the keyword and its place.
     pub fn read(schema: &'a Value) -> Result<Self, String> {
         known("", schema, 0)?;
         Ok(Self(schema))

@@ -6,8 +6,7 @@ use std::time::Duration;
 /// in circles.
 pub const USUAL_STEPS: u32 = 100;
 
-/// How long the scratch directory of a session stays that nobody uses: days later somebody may still go on with
-/// it.
+/// How long the scratch directory of an unused session stays: days later its user may still go on with it.
 pub const SCRATCH_GRACE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// Chunks that wait for their commit: large enough for big group commits, small against the memory promise of
@@ -20,8 +19,8 @@ pub const READER_QUEUE_BYTES: usize = 1024 * 1024;
 /// One page of the log or of rows: a few milliseconds of work, small against `READER_QUEUE_BYTES`.
 pub const PAGE_BYTES: usize = 256 * 1024;
 
-/// One page of a replay: small, because the next one is read while it is shown, and the first has nobody to
-/// wait with.
+/// One page of a replay: small, because the next one is read while it is shown, and the first can't be
+/// read beside another.
 pub(crate) const REPLAY_PAGE_BYTES: usize = 64 * 1024;
 
 /// A text or reasoning part is closed at this size and the next one opened, so that folding stays linear and
@@ -40,10 +39,10 @@ pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 /// size. What goes beyond is read again from the store.
 pub(crate) const HISTORIES_BYTES: usize = 32 * 1024 * 1024;
 
-/// Bytes of text per token when nobody counted: prose and code of the usual tokenizers lie between 3 and 5.
+/// Bytes of text per token that was not counted: prose and code of the usual tokenizers lie between 3 and 5.
 pub const BYTES_PER_TOKEN: u64 = 4;
 
-/// Tokens of an attached file when nobody counted: an image of the usual size with the large providers.
+/// Tokens of an attached file that were not counted: an image of the usual size with the large providers.
 pub const FILE_TOKENS: u64 = 1_600;
 
 /// Tokens of a context that are kept free for the answer, at most: more than any answer needs before it is
@@ -93,7 +92,7 @@ pub(crate) const SEARCHED_TOOLS_SHOWN: usize = 20;
 /// Tools that one search gives.
 pub(crate) const SEARCHED_TOOLS_FOUND: usize = 10;
 
-/// Servers that a model is told of by name; nobody has more, and a project's file must not fill a request.
+/// Servers that a model is told of by name; more are not in use, and a project's file must not fill a request.
 pub(crate) const SERVERS_NAMED: usize = 20;
 
 /// Characters of a server's name or of the reason why it is not there.
@@ -215,11 +214,11 @@ pub(crate) const TITLE_EXCERPT_BYTES: usize = 2 * 1024;
 /// What is kept of the answer of a model that was asked for a title; some think aloud before they give it.
 pub(crate) const TITLE_ANSWER_BYTES: usize = 8 * 1024;
 
-/// How long a title may take: nobody waits for it, and a model that takes longer is not small.
+/// How long a title may take: no turn waits for it, and a model that takes longer is not small.
 pub(crate) const TITLE_TIME: Duration = Duration::from_secs(60);
 
-/// Sessions that an unknown id is compared with, the latest first: one page of a store, and nobody means older
-/// ones.
+/// Sessions that an unknown id is compared with, the latest first: one page of a store; older ones are not
+/// meant.
 pub(crate) const SESSIONS_COMPARED: usize = 200;
 
 /// Messages that may wait in one session's queue; a prompt beyond it is refused.
@@ -254,11 +253,15 @@ pub(crate) const CALL_TITLE_CHARACTERS: usize = 120;
 /// What the name of an "always" option shows of a long line: more of it is seen in few editors.
 pub(crate) const ALWAYS_NAME_CHARACTERS: usize = 100;
 
-/// Rules one "always" answer may make: more of them nobody reads in the name of an option.
+/// Ways to read where the words of a command begin behind its options: more options than people write before
+/// what a program is to do.
+pub(crate) const COMMAND_READINGS: usize = 16;
+
+/// Rules one "always" answer may make: more of them can't be read in the name of an option.
 pub(crate) const ALWAYS_RULES: usize = 8;
 
-/// Rewinds of one session that can be taken back one after the other: nobody remembers more, and they are kept
-/// on its row.
+/// Rewinds of one session that can be taken back one after the other: no user remembers more, and they are
+/// kept on its row.
 pub const REWINDS_KEPT: usize = 64;
 
 /// Prompts that `/rewind` and `/fork` list: what fits a screen.
@@ -306,7 +309,7 @@ pub(crate) const IMPORT_BYTES: u64 = 512 * 1024 * 1024;
 /// line, page by page.
 pub(crate) const EXPORTED_BYTES: usize = 64 * 1024 * 1024;
 
-/// How deep tasks may go: beyond a child of a child of a child of a child of a child nobody can follow what
+/// How deep tasks may go: beyond a child of a child of a child of a child of a child no user can follow what
 /// happens, and a model that delegates everything it is given would never end.
 pub(crate) const TASK_DEPTH: usize = 5;
 

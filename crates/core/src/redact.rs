@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::ports::store::{MessageRow, PartRow, SessionRow, StoreError, StoreResult};
 
-/// What stands in the place of a secret. Redacting it again changes nothing.
+/// What takes the place of a secret. Redacting it again changes nothing.
 pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Looks at one text; two are enough for all but what was made to need more.
@@ -110,7 +110,7 @@ impl Redactor {
         }
     }
 
-    /// `/home/somebody` and what is below it, wherever it stands.
+    /// `/home/somebody` and what is below it, in any place.
     fn home_paths<'a>(&'a self, text: &'a str) -> impl Iterator<Item = TakenOut> + 'a {
         let known = self.homes.iter().flat_map(move |home| {
             let ends = |at: usize| !text[at..].starts_with(is_name_character);

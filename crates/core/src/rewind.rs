@@ -95,7 +95,7 @@ impl MovedFiles {
         }
         let conflict = |left: &LeftFile| format!("- {}: {}", name(&left.path), left.reason);
         if !self.conflicts.is_empty() {
-            // Where commands ran whose writes nobody knows, they may have been the agent's own.
+            // Where commands ran whose writes are not known, they may have been the agent's own.
             lines.push(match self.not_covered.is_empty() {
                 true => "Changed by others since, and left as they are:".to_owned(),
                 false => {
@@ -131,7 +131,7 @@ pub(crate) fn told_to_model(layers: &[RewindLayer], goes_on: ConversationGoesOn)
 const TAKEN_BACK: &str = "The user took back what came after this point: those messages are gone.";
 const READ_AGAIN: &str = "Read a file before you rely on what it holds.";
 
-/// What became of the files of a rewind where nobody keeps snapshots.
+/// What became of the files of a rewind where no snapshots are kept.
 pub(crate) const NOTHING_PUT_BACK: &str = "No file was put back: what was changed since is still there.";
 
 /// Whether anything is left of the conversation.

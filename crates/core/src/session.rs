@@ -65,6 +65,7 @@ mod project;
 pub(crate) mod queue;
 mod recover;
 mod rewind;
+mod rewound_calls;
 mod run;
 mod server_prompts;
 pub(crate) mod servers;

@@ -4,7 +4,7 @@
 //! the one that was meant.
 //!
 //! A command is recognised before its message is admitted and stored as `data-command {name, arguments, text}`
-//! in the place of the text; with `expansion` where it stands for a prompt, and with `agent` and `model` where
+//! in the place of the text; with `expansion` where it becomes a prompt, and with `agent` and `model` where
 //! others than the session's own answer it. One that is run has its turn as any prompt, so that the order of a
 //! conversation holds for commands too; its answer is a message of its own, which no model is shown. What each
 //! does is in `session::commands`.
@@ -59,11 +59,11 @@ pub(crate) enum CommandAction {
     Run(RunCommand),
     /// A model does it, in a task of its own: the conversation is summarised.
     Compaction,
-    /// It stands for a prompt.
+    /// It becomes a prompt.
     Template(Arc<CommandTemplate>),
-    /// It stands for a skill, and what is to be done with it.
+    /// It names a skill, and what is to be done with it.
     Skill(Arc<Skill>),
-    /// It stands for a prompt that a server writes out.
+    /// It becomes a prompt that a server writes out.
     OfServer(Arc<ServerPrompt>),
 }
 
@@ -180,9 +180,12 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
         SlashCommand::new("skills", None, "List the skills", |session, arguments| {
             Box::pin(commands::skills(session, arguments))
         }),
-        SlashCommand::new("mcp", None, "Show the MCP servers and their tools", |session, arguments| {
-            Box::pin(servers::mcp(session, arguments))
-        }),
+        SlashCommand::new(
+            "mcp",
+            Some("login NAME"),
+            "Show the MCP servers and their tools, or log in to one",
+            |session, arguments| Box::pin(servers::mcp(session, arguments)),
+        ),
         SlashCommand::new(
             "trust",
             Some("yes or no"),
@@ -344,12 +347,12 @@ pub fn expansion(part: &Part) -> Option<&str> {
     field(part, "expansion")
 }
 
-/// A command that stands for a prompt as its user typed it.
+/// A command that becomes a prompt, as its user typed it.
 pub(crate) fn typed_text(part: &Part) -> Option<&str> {
     expansion(part).and_then(|_| field(part, "text"))
 }
 
-/// A command as it was typed: what it stands for may be something else the next time it is written out.
+/// A command as it was typed: what it becomes may be something else the next time it is written out.
 pub(crate) fn as_typed(part: Part) -> Part {
     match typed_text(&part) {
         Some(text) => Part::Text { text: text.to_owned(), state: None, provider_metadata: None },

@@ -1,8 +1,8 @@
 //! Snapshots of files: what a call found and what it left, and where a rewind moves them. Pure; tools read and
 //! write files (`ports::snapshots`), contents are blobs.
 //!
-//! Stored before the call changes anything, as a part of its answer: `data-snapshot {title, files, uncovered?}`
-//! under the id of the call.
+//! Stored before the call changes anything, as a part of its answer under the id of the call: `data-snapshot
+//! {title, files, uncovered?, child?}`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::chunk::{Chunk, Rest};
-use crate::ids::CallId;
+use crate::ids::{CallId, SessionId};
 use crate::rewind::{LeftFile, NotCovered};
 
 mod shelf;
@@ -91,7 +91,7 @@ pub struct FileSnapshot {
     pub keeper: FileKeeper,
     /// What was there before the call.
     pub before: FileState,
-    /// `None`: the call has not ended, or nobody could look when it had.
+    /// `None`: the call has not ended, or it was not possible to look when it had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileState>,
     /// Directories above it that the call has to make.
@@ -114,6 +114,9 @@ pub struct CallSnapshot {
     /// Why the call may have changed more than these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncovered: Option<String>,
+    /// The session of the subagent that the call started: what that changed is told there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<SessionId>,
 }
 
 impl CallSnapshot {

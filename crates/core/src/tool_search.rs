@@ -394,6 +394,14 @@ mod tests {
             None
         }
 
+        fn log_in(
+            &self,
+            _name: &str,
+            _client: Option<Arc<dyn crate::ports::Delegate>>,
+        ) -> Result<(), String> {
+            unreachable!()
+        }
+
         fn close(&self) -> BoxFuture<'static, ()> {
             Box::pin(std::future::ready(()))
         }

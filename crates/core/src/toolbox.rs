@@ -203,8 +203,8 @@ impl OfferedTools {
         exact.or(only).cloned()
     }
 
-    /// For the model: that there is no tool of that name, and which one does what it asked for; where nobody
-    /// knows that, which there are.
+    /// For the model: that there is no tool of that name, and which one does what it asked for; where that
+    /// is not known, which there are.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let specs = self.specs();
         let is_there = |tool: &str| specs.iter().any(|spec| *spec.id == *tool);

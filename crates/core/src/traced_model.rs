@@ -141,7 +141,7 @@ impl ModelCall {
         }
     }
 
-    /// What nobody counted is not told.
+    /// What was not counted is not told.
     fn tell_usage(&mut self, usage: &Usage) {
         if *usage == Usage::default() {
             return;

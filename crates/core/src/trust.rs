@@ -106,7 +106,7 @@ impl Consents {
         }
     }
 
-    /// In words; `None` where nobody wrote them down.
+    /// In words; `None` where they were not written down.
     pub fn servers(&self, project: &Path) -> Option<&BTreeMap<String, String>> {
         self.servers.get(project)
     }

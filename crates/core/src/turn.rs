@@ -69,7 +69,7 @@ pub(crate) struct Turn {
     pub(crate) hooks: TurnHooks,
     pub(crate) passages: Conversation,
     pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
-    /// What the client does itself; `None` when nobody who could is there.
+    /// What the client does itself; `None` when no client can.
     pub(crate) client: Option<Arc<dyn Delegate>>,
     /// What the model has seen of files, also in this very step.
     pub(crate) seen: Arc<SeenFiles>,
@@ -238,7 +238,7 @@ impl Turn {
                 self.journal.settle().await?;
                 self.read_back().await?
             }
-            // Reading back what nobody asks for would hold a whole large step in memory.
+            // Reading back what was not asked for would hold a whole large step in memory.
             (None, After::TheEnd) => {
                 self.last_step_left_out = true;
                 return Ok(());

@@ -89,7 +89,7 @@ async fn unfinished(
 ) -> StoreResult<Option<VisibleMessage>> {
     let Some((message, rows)) = store.message(&live.message_id).await? else { return Ok(None) };
     let clock = Arc::new(TimeOfMessage(message.updated_at));
-    // Ids that nobody else sees: a part gets its own when it is stored.
+    // Ids that are not shown: a part gets its own when it is stored.
     let ids = Ids::new(clock.clone(), live.first_index);
     let log = RunLog { store, clock: &*clock, ids: &ids, session: &record.row.id, end: record.next_index };
     let mut rebuilt = log.rebuild(live).await?;

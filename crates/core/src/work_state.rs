@@ -68,7 +68,7 @@ pub struct WorkState {
     background: BTreeMap<String, String>,
 }
 
-/// Whether the host kept what changes would find: without that nobody knows what a command wrote.
+/// Whether the host kept what changes would find: without that it is not known what a command wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SnapshotsKept {
     #[default]
@@ -110,9 +110,11 @@ impl WorkState {
 
     pub(crate) fn take(&mut self, passage: &Passage) {
         let kept: BTreeSet<&str> = passage.parts.iter().filter_map(snapshot).map(|(call, _)| call).collect();
+        let results = passage.parts.iter().filter_map(Part::tool).filter(|tool| tool.output.is_some());
+        let results: BTreeSet<&str> = results.map(|tool| tool.call_id.as_str()).collect();
         for part in &passage.parts {
-            if let Some((_, data)) = snapshot(part) {
-                self.take_snapshot(data);
+            if let Some((call, data)) = snapshot(part) {
+                self.take_snapshot(call, data, &results);
             }
             match part {
                 Part::Tool(tool) if tool.output.is_some() => {
@@ -128,10 +130,12 @@ impl WorkState {
         }
     }
 
-    /// What a call changed, or that nobody knows.
-    fn take_snapshot(&mut self, data: &Value) {
-        let Ok(CallSnapshot { title, files, uncovered }) = CallSnapshot::deserialize(data) else { return };
-        if uncovered.is_some() {
+    /// What a call changed, or that this is not known. What a subagent changed is told by the result of its call.
+    fn take_snapshot(&mut self, call: &str, data: &Value, results: &BTreeSet<&str>) {
+        let Ok(CallSnapshot { title, files, uncovered, child }) = CallSnapshot::deserialize(data) else {
+            return;
+        };
+        if uncovered.is_some() || (child.is_some() && !results.contains(call)) {
             self.not_covered(title);
         }
         let is_same =

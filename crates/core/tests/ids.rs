@@ -12,9 +12,9 @@ use proptest::prelude::*;
 
 /// A clock that says what the test wants.
 #[derive(Debug, Default)]
-struct Told(AtomicI64);
+struct SetClock(AtomicI64);
 
-impl Clock for Told {
+impl Clock for SetClock {
     fn now_ms(&self) -> i64 {
         self.0.load(Ordering::SeqCst)
     }
@@ -34,7 +34,7 @@ proptest! {
         times in prop::collection::vec(0i64..=4_000_000_000_000, 1..60),
         seed in any::<u64>(),
     ) {
-        let clock = Arc::new(Told::default());
+        let clock = Arc::new(SetClock::default());
         let ids = Ids::new(clock.clone(), seed);
         let mut made = Vec::new();
         for time in &times {
@@ -52,7 +52,7 @@ proptest! {
 
     #[test]
     fn an_id_is_thirty_characters_that_name_its_time(time in 0i64..=4_000_000_000_000, seed in any::<u64>()) {
-        let clock = Arc::new(Told(AtomicI64::new(time)));
+        let clock = Arc::new(SetClock(AtomicI64::new(time)));
         let ids = Ids::new(clock, seed);
         for (prefix, id) in [
             ("ses_", ids.session().to_string()),
@@ -68,7 +68,7 @@ proptest! {
 
     #[test]
     fn two_processes_of_one_millisecond_make_different_ids(time in 0i64..=4_000_000_000_000, seed in any::<u64>()) {
-        let clock = Arc::new(Told(AtomicI64::new(time)));
+        let clock = Arc::new(SetClock(AtomicI64::new(time)));
         let (one, other) = (Ids::new(clock.clone(), seed), Ids::new(clock, seed.wrapping_add(1)));
         let made: HashSet<_> = (0..50).flat_map(|_| [one.message(), other.message()]).collect();
         prop_assert_eq!(made.len(), 100);

@@ -1,5 +1,5 @@
-//! Serves HTTP: bounded connections with time-outs, and nobody comes in without the token. Knows no protocol
-//! above it.
+//! Serves HTTP: bounded connections with time-outs, and no request comes in without the token. Knows no
+//! protocol above it.
 
 mod access;
 mod body;

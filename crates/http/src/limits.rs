@@ -23,5 +23,5 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// How long answers under way may take once the listener ends.
 pub const ENDING: Duration = Duration::from_secs(2);
 
-/// Of a token, before it is written as text: nobody guesses 256 bits.
+/// Of a token, before it is written as text: 256 bits can't be guessed.
 pub(crate) const TOKEN_BYTES: usize = 32;

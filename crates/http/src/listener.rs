@@ -1,5 +1,5 @@
-//! Listens on an address and serves what connects, so many at once. Ends in order: nobody new, and a moment for
-//! those that are being answered.
+//! Listens on an address and serves what connects, so many at once. Ends in order: no new connection, and a
+//! moment for those that are being answered.
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::limits::{ACCEPT_PAUSE, CONNECTIONS, ENDING, HEAD_BYTES, HEAD_TIME};
 
-/// An address that is held; nobody is answered yet.
+/// An address that is held; no request is answered yet.
 #[derive(Debug)]
 pub struct HttpListener {
     listener: TcpListener,

@@ -44,7 +44,7 @@ impl fmt::Debug for BearerToken {
     }
 }
 
-/// So many random bytes as hexadecimal digits: a name that nobody guesses.
+/// So many random bytes as hexadecimal digits: a name that can't be guessed.
 pub fn random_name(bytes: usize) -> io::Result<String> {
     let mut random = vec![0; bytes];
     getrandom::fill(&mut random).map_err(|error| io::Error::other(error.to_string()))?;

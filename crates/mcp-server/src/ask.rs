@@ -1,6 +1,6 @@
 //! The tool `ask`: one prompt to a session, new or known, watched to the end of its turn.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_core::hub::{
@@ -43,7 +43,7 @@ pub(crate) async fn run(services: &McpServices, call: &McpCall, arguments: Optio
 #[derive(Debug)]
 struct AskableSession {
     handle: SessionHandle,
-    /// Nobody else asks it meanwhile.
+    /// No other ask goes to it meanwhile.
     held: AskedSession,
 }
 
@@ -77,10 +77,13 @@ async fn create(services: &McpServices, workspace: Option<&Path>) -> Result<Aska
         forget(services, handle.id()).await;
         return Err(format!("`workspace`: {reason}"));
     }
+    services.note_begun(handle.id());
     let held = services.begin_to_ask(handle.id()).ok_or_else(|| busy(handle.id()))?;
     Ok(AskableSession { handle, held })
 }
 
+/// Goes on in a session that was begun here. Of any other it makes a copy first: rules, grants and the approval
+/// that a person gave there are not given to whoever can ask here, and a copy has none of them.
 async fn resume(
     services: &McpServices,
     id: &SessionId,
@@ -96,13 +99,27 @@ async fn resume(
         Err(error) => return Err(in_words(&error)),
     };
     let named = workspace.map(absolute).transpose()?.map(Path::to_owned);
-    services.host.check_session(id.clone(), root, named).await?;
+    services.host.check_session(id.clone(), root.clone(), named).await?;
+    if !services.has_begun(id) {
+        return copy(services, id, root).await;
+    }
     let held = services.begin_to_ask(id).ok_or_else(|| busy(id))?;
     let handle = services.hub.open(id).await.map_err(|error| in_words(&error))?;
     let status = handle.status().await.map_err(|error| in_words(&error))?;
     if status.is_active() {
         return Err(busy(id));
     }
+    Ok(AskableSession { handle, held })
+}
+
+async fn copy(services: &McpServices, id: &SessionId, root: PathBuf) -> Result<AskableSession, String> {
+    let new = NewSession { root, place: SessionPlace::default() };
+    let handle = services.hub.fork(id, new).await.map_err(|error| match error {
+        HubError::Busy(id) => busy(&id),
+        other => in_words(&other),
+    })?;
+    services.note_begun(handle.id());
+    let held = services.begin_to_ask(handle.id()).ok_or_else(|| busy(handle.id()))?;
     Ok(AskableSession { handle, held })
 }
 

@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_rpc::{
     Connection, ErrorObject, Handler, IncomingRequest, MessageSink, MessageSource, Notification, Options,
-    Peer, RequestId, Responder,
+    Peer, RequestId, Responder, code,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::limits::REQUESTS;
+use crate::limits::{LIST_LIFE, REQUESTS};
 use crate::person::FormSupport;
 use crate::revision::Revision;
 use crate::services::McpServices;
+use crate::stateless::{self, RequestStyle, STATELESS_REVISIONS};
 use crate::tool_list::{self, OfferedTool};
 use crate::{ask, session_read, sessions_search};
 
@@ -60,13 +61,18 @@ pub(crate) struct McpCall {
     /// `None`: the client wants no news.
     pub(crate) progress: Option<Value>,
     pub(crate) forms: FormSupport,
-    /// Fires when nobody waits for the result any more.
+    /// Fires when the result is not waited for any more.
     pub(crate) cancelled: CancellationToken,
 }
 
 impl Handler for ServedConversation {
     fn request(&self, request: IncomingRequest) {
         let IncomingRequest { method, params, responder } = request;
+        match stateless::style(&method, params.as_deref()) {
+            Ok(RequestStyle::Greeted) => {}
+            Ok(RequestStyle::Stateless) => return self.stateless(&method, params.as_deref(), responder),
+            Err(error) => return responder.error(error),
+        }
         let client = *self.client();
         match (method.as_str(), client) {
             ("initialize", None) => self.initialize(params.as_deref(), responder),
@@ -75,8 +81,10 @@ impl Handler for ServedConversation {
             }
             ("ping", _) => responder.ok(&json!({})),
             (_, None) => responder.error(ErrorObject::invalid_request("`initialize` comes first")),
-            ("tools/list", Some(_)) => list(params.as_deref(), responder),
-            ("tools/call", Some(client)) => self.call(client, params.as_deref(), responder),
+            ("tools/list", Some(_)) => self.list(RequestStyle::Greeted, params.as_deref(), responder),
+            ("tools/call", Some(client)) => {
+                self.call(client, RequestStyle::Greeted, params.as_deref(), responder);
+            }
             (method, Some(_)) => responder.error(ErrorObject::method_not_found(method)),
         }
     }
@@ -113,12 +121,68 @@ impl ServedConversation {
         responder.ok(&json!({
             "protocolVersion": revision.name(),
             "capabilities": { "tools": { "listChanged": false } },
-            "serverInfo": { "name": "attache", "title": "attache", "version": self.services.version },
+            "serverInfo": stateless::server_info(self.services.version),
             "instructions": tool_list::INSTRUCTIONS,
         }));
     }
 
-    fn call(&self, client: ClientTraits, params: Option<&RawValue>, responder: Responder) {
+    /// Of a client that says no hello. It is asked nothing in the midst of a call.
+    fn stateless(&self, method: &str, params: Option<&RawValue>, responder: Responder) {
+        let style = RequestStyle::Stateless;
+        match method {
+            "server/discover" if stateless::has_forms(params) => {
+                let text = "method not found: clients with forms say `initialize`";
+                responder.error(ErrorObject::new(code::METHOD_NOT_FOUND, text));
+            }
+            "server/discover" => {
+                let found = json!({
+                    "supportedVersions": STATELESS_REVISIONS,
+                    "capabilities": { "tools": { "listChanged": false } },
+                    "instructions": tool_list::INSTRUCTIONS,
+                    "ttlMs": LIST_LIFE.as_millis() as u64,
+                    "cacheScope": "private",
+                });
+                responder.ok(&style.result(found, self.services.version));
+            }
+            "tools/list" => self.list(style, params, responder),
+            "tools/call" => self.call(ClientTraits { forms: FormSupport::None }, style, params, responder),
+            method => responder.error(ErrorObject::method_not_found(method)),
+        }
+    }
+
+    /// All of them at once: there are no further pages.
+    fn list(&self, style: RequestStyle, params: Option<&RawValue>, responder: Responder) {
+        #[derive(Default, Deserialize)]
+        struct Page {
+            cursor: Option<String>,
+        }
+        let page = match params {
+            Some(_) => read_params("tools/list", params),
+            None => Ok(Page::default()),
+        };
+        match page {
+            Ok(Page { cursor: None }) => {
+                let mut listed = tool_list::listed();
+                if style == RequestStyle::Stateless {
+                    listed["ttlMs"] = (LIST_LIFE.as_millis() as u64).into();
+                    listed["cacheScope"] = "private".into();
+                }
+                responder.ok(&style.result(listed, self.services.version));
+            }
+            Ok(Page { cursor: Some(_) }) => {
+                responder.error(ErrorObject::invalid_params("tools/list: this cursor is not one of ours"));
+            }
+            Err(error) => responder.error(error),
+        }
+    }
+
+    fn call(
+        &self,
+        client: ClientTraits,
+        style: RequestStyle,
+        params: Option<&RawValue>,
+        responder: Responder,
+    ) {
         #[derive(Deserialize)]
         struct CallParams<'a> {
             name: String,
@@ -158,28 +222,9 @@ impl ServedConversation {
             match call.cancelled.is_cancelled() {
                 // Who has cancelled a request waits for no answer, and some take one for a mistake.
                 true => responder.leave_unanswered(),
-                false => responder.ok(&outcome.to_json()),
+                false => responder.ok(&style.result(outcome.to_json(), services.version)),
             }
         });
-    }
-}
-
-/// All of them at once: there are no further pages.
-fn list(params: Option<&RawValue>, responder: Responder) {
-    #[derive(Default, Deserialize)]
-    struct Page {
-        cursor: Option<String>,
-    }
-    let page = match params {
-        Some(_) => read_params("tools/list", params),
-        None => Ok(Page::default()),
-    };
-    match page {
-        Ok(Page { cursor: None }) => responder.ok(&tool_list::listed()),
-        Ok(Page { cursor: Some(_) }) => {
-            responder.error(ErrorObject::invalid_params("tools/list: this cursor is not one of ours"));
-        }
-        Err(error) => responder.error(error),
     }
 }
 

@@ -14,16 +14,18 @@ use axum::response::Response;
 use axum::routing::post;
 use bytes::Bytes;
 use futures_util::StreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use attache_http::limits::BODY_TIME;
 use attache_http::{BodyError, event_body, read_body, refusal};
-use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, read_message};
+use attache_rpc::code::METHOD_NOT_FOUND;
+use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, RequestId, read_message};
 
 use crate::limits::{ANSWER_AT_ONCE, HELLO, MESSAGE_BYTES};
-use crate::revision::{REVISIONS, Revision};
+use crate::revision::Revision;
 use crate::services::McpServices;
-use conversations::{BeginFailure, Conversations, HttpConversation};
+use crate::stateless::{STATELESS_REVISIONS, SaidInHeaders, check_headers, error_code, unknown_revision};
+use conversations::{BeginFailure, Conversations, HeldConversation, HttpConversation};
 use replies::{OpenReply, ReplyPiece};
 
 mod conversations;
@@ -34,6 +36,8 @@ pub const MCP_PATH: &str = "/mcp";
 
 const CONVERSATION: HeaderName = HeaderName::from_static("mcp-session-id");
 const REVISION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+const NAME: HeaderName = HeaderName::from_static("mcp-name");
 
 /// The one route.
 pub fn mcp_router(services: McpServices) -> Router {
@@ -54,6 +58,9 @@ async fn receive(State(conversations): State<Conversations>, request: Request) -
         Ok(message) => message,
         Err(refused) => return unreadable(refused),
     };
+    if let Some(revision) = stateless_revision(&head.headers) {
+        return alone(&conversations, revision, &head.headers, message, body).await;
+    }
     let begins = matches!(&message, EnvelopeMessage::Request { method, .. } if method == "initialize");
     match (named(&head.headers), begins) {
         (Some(name), _) => match conversations.find(name) {
@@ -77,16 +84,7 @@ async fn end(State(conversations): State<Conversations>, request: Request) -> Re
 async fn begin(conversations: &Conversations, message: EnvelopeMessage, body: Bytes) -> Response {
     let conversation = match conversations.begin() {
         Ok(conversation) => conversation,
-        Err(BeginFailure::TooMany) => {
-            return refusal(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "there are too many conversations; end one first",
-            );
-        }
-        Err(BeginFailure::NoName(error)) => {
-            tracing::error!(%error, "no name for a conversation");
-            return refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error");
-        }
+        Err(failure) => return not_begun(failure),
     };
     let mut response = take(&conversation, message, body, HELLO).await;
     match (conversation.is_greeted(), HeaderValue::from_str(conversation.name())) {
@@ -96,6 +94,18 @@ async fn begin(conversations: &Conversations, message: EnvelopeMessage, body: By
         (_, _) => drop(conversations.end(conversation.name())),
     }
     response
+}
+
+fn not_begun(failure: BeginFailure) -> Response {
+    match failure {
+        BeginFailure::TooMany => {
+            refusal(StatusCode::SERVICE_UNAVAILABLE, "there are too many conversations; end one first")
+        }
+        BeginFailure::NoName(error) => {
+            tracing::error!(%error, "no name for a conversation");
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+        }
+    }
 }
 
 /// Passes a message on, and waits for what it brings about: for so long, before that becomes a stream.
@@ -117,15 +127,64 @@ async fn take(
     };
     match tokio::time::timeout(patience, reply.next()).await {
         Ok(Some(ReplyPiece::Answer(answer))) => with_type(Body::from(answer), "application/json"),
-        Ok(Some(ReplyPiece::News(news))) => events(Some(news), reply),
-        Ok(None) | Err(_) => events(None, reply),
+        Ok(Some(ReplyPiece::News(news))) => events(Some(news), reply, None),
+        Ok(None) | Err(_) => events(None, reply, None),
     }
 }
 
-fn events(first: Option<Bytes>, reply: OpenReply) -> Response {
-    let rest = futures_util::stream::unfold(reply, |mut reply| async move {
+/// A request of a client without a hello has a conversation of its own, which ends with its answer, or when
+/// nobody reads that any more.
+async fn alone(
+    conversations: &Conversations,
+    revision: &str,
+    headers: &HeaderMap,
+    message: EnvelopeMessage,
+    body: Bytes,
+) -> Response {
+    let EnvelopeMessage::Request { id, method, params } = message else {
+        // There is nothing that such a client tells.
+        return status(StatusCode::ACCEPTED);
+    };
+    let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let said = SaidInHeaders { revision, method: header(METHOD), name: header(NAME) };
+    if let Err(error) = check_headers(said, &method, params.as_deref()) {
+        return rpc_error_to(Some(&id), &error);
+    }
+    let conversation = match conversations.begin() {
+        Ok(conversation) => conversation,
+        Err(failure) => return not_begun(failure),
+    };
+    let held = HeldConversation::new(conversations, &conversation);
+    let Some(mut reply) = conversation.ask(id, params.as_deref(), body).await else {
+        return status(StatusCode::INTERNAL_SERVER_ERROR);
+    };
+    match tokio::time::timeout(ANSWER_AT_ONCE, reply.next()).await {
+        Ok(Some(ReplyPiece::Answer(answer))) => {
+            let status = match error_code(&answer) {
+                None => StatusCode::OK,
+                Some(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+                Some(_) => StatusCode::BAD_REQUEST,
+            };
+            let mut response = with_type(Body::from(answer), "application/json");
+            *response.status_mut() = status;
+            response
+        }
+        Ok(Some(ReplyPiece::News(news))) => events(Some(news), reply, Some(held)),
+        Ok(None) | Err(_) => events(None, reply, Some(held)),
+    }
+}
+
+/// The revision of a request that counts on no hello.
+fn stateless_revision(headers: &HeaderMap) -> Option<&str> {
+    let revision = headers.get(REVISION)?.to_str().ok()?;
+    STATELESS_REVISIONS.contains(&revision).then_some(revision)
+}
+
+/// `held`: ends with the stream.
+fn events(first: Option<Bytes>, reply: OpenReply, held: Option<HeldConversation>) -> Response {
+    let rest = futures_util::stream::unfold((reply, held), |(mut reply, held)| async move {
         match reply.next().await? {
-            ReplyPiece::Answer(message) | ReplyPiece::News(message) => Some((message, reply)),
+            ReplyPiece::Answer(message) | ReplyPiece::News(message) => Some((message, (reply, held))),
         }
     });
     let body = event_body(futures_util::stream::iter(first).chain(rest));
@@ -162,9 +221,8 @@ fn check_head(headers: &HeaderMap) -> Result<(), Box<Response>> {
         return refuse(StatusCode::NOT_ACCEPTABLE, reason);
     }
     match headers.get(REVISION).map(|revision| revision.to_str().unwrap_or_default()) {
-        Some(revision) if Revision::known(revision).is_none() => {
-            let reason = format!("this revision is not known; there are {}", REVISIONS.join(", "));
-            refuse(StatusCode::BAD_REQUEST, &reason)
+        Some(revision) if Revision::known(revision).is_none() && !STATELESS_REVISIONS.contains(&revision) => {
+            Err(Box::new(rpc_error(&unknown_revision(revision))))
         }
         Some(_) | None => Ok(()),
     }
@@ -197,9 +255,14 @@ fn unreadable(refused: EnvelopeRefusal) -> Response {
     }
 }
 
-/// Of a message that is nobody's.
+/// Of a message without a conversation.
 fn rpc_error(error: &ErrorObject) -> Response {
-    let body = json!({ "jsonrpc": "2.0", "id": null, "error": error });
+    rpc_error_to(None, error)
+}
+
+fn rpc_error_to(id: Option<&RequestId>, error: &ErrorObject) -> Response {
+    let id: Value = id.and_then(|id| serde_json::from_str(id.as_json()).ok()).unwrap_or_default();
+    let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
     let mut response = with_type(Body::from(body.to_string()), "application/json");
     *response.status_mut() = StatusCode::BAD_REQUEST;
     response

@@ -14,6 +14,7 @@ mod revision;
 mod services;
 mod session_read;
 mod sessions_search;
+mod stateless;
 mod stop_reason;
 mod tool_list;
 

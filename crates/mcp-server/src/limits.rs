@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How long a client may take our list of tools for what it is: they change with the program only.
+pub(crate) const LIST_LIFE: Duration = Duration::from_secs(60 * 60);
+
 /// Longest message of a client: a prompt with some files in it. What is longer is refused.
 pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 
@@ -26,7 +29,7 @@ pub(crate) const QUESTION_CHARACTERS: usize = 4_000;
 /// Of what somebody said to a question of the agent.
 pub(crate) const SAID_CHARACTERS: usize = 16_000;
 
-/// Hits of a search: one screen, and what nobody reads to its end.
+/// Hits of a search: one screen, and more than is read to its end.
 pub(crate) const HITS: usize = 10;
 pub(crate) const HITS_MOST: usize = 50;
 
@@ -46,7 +49,7 @@ pub(crate) const ROWS_BYTES: usize = 256 * 1024;
 /// Conversations over HTTP at once: each has a handful of tasks and buffers.
 pub(crate) const CONVERSATIONS: usize = 32;
 
-/// A conversation over HTTP that nobody has used for so long is over; a client that is still there begins anew.
+/// A conversation over HTTP that was idle for so long is over; a client that is still there begins anew.
 pub(crate) const IDLE: Duration = Duration::from_secs(30 * 60);
 
 /// How long an answer over HTTP is waited for before it is sent as a stream: most are there by then.

@@ -33,7 +33,9 @@ pub struct McpServices {
     pub(crate) search: Arc<dyn SessionSearch>,
     pub(crate) host: Arc<dyn McpHost>,
     pub(crate) version: &'static str,
-    asked: AskedSessions,
+    asked: SharedSessions,
+    /// Those that asks have begun here.
+    begun: SharedSessions,
 }
 
 impl McpServices {
@@ -45,7 +47,15 @@ impl McpServices {
         host: Arc<dyn McpHost>,
         version: &'static str,
     ) -> Self {
-        Self { hub, store, search, host, version, asked: AskedSessions::default() }
+        Self {
+            hub,
+            store,
+            search,
+            host,
+            version,
+            asked: SharedSessions::default(),
+            begun: SharedSessions::default(),
+        }
     }
 
     /// `None`: somebody else asks this session already.
@@ -53,13 +63,22 @@ impl McpServices {
         let is_new = self.asked.lock().insert(session.clone());
         is_new.then(|| AskedSession { all: self.asked.clone(), session: session.clone() })
     }
+
+    /// What an ask has begun here goes on with the rights that it has got here.
+    pub(crate) fn has_begun(&self, session: &SessionId) -> bool {
+        self.begun.lock().contains(session)
+    }
+
+    pub(crate) fn note_begun(&self, session: &SessionId) {
+        self.begun.lock().insert(session.clone());
+    }
 }
 
-/// The sessions that are asked now. Why a lock: asks begin and end in tasks of their own.
+/// Some sessions. Why a lock: asks begin and end in tasks of their own.
 #[derive(Clone, Debug, Default)]
-struct AskedSessions(Arc<Mutex<HashSet<SessionId>>>);
+struct SharedSessions(Arc<Mutex<HashSet<SessionId>>>);
 
-impl AskedSessions {
+impl SharedSessions {
     fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<SessionId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,7 +87,7 @@ impl AskedSessions {
 /// Dropping it lets others ask.
 #[derive(Debug)]
 pub(crate) struct AskedSession {
-    all: AskedSessions,
+    all: SharedSessions,
     session: SessionId,
 }
 

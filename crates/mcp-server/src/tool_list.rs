@@ -66,7 +66,8 @@ fn ask() -> Value {
                     `session` the session's own",
             },
             "agent": { "type": "string", "description": "Which of its agents answers: build, plan, … Left out: the usual one" },
-            "session": { "type": "string", "description": "Go on in this session instead of a new one" },
+            "session": { "type": "string", "description": "Go on in this session instead of a new one; of a session that \
+                was begun elsewhere a copy is made, see `sessionId` of the result" },
         }), &["prompt"]),
         "outputSchema": described(json!({
             "sessionId": { "type": "string" },

@@ -1,4 +1,4 @@
-//! Conversations over HTTP in paused time, without a socket: silence, bounds, and questions that reach nobody.
+//! Conversations over HTTP in paused time, without a socket: silence, bounds, questions that reach no client.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 use std::path::PathBuf;
@@ -209,7 +209,7 @@ async fn a_question_that_nobody_can_read_is_denied_and_the_turn_goes_on() {
     drop(body);
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(served.runs.of("l"), 0);
-    // The id is free: the ask has come to its end, which nobody read.
+    // The id is free: the ask has come to its end, which was not read.
     let (_, body) = served.post(&name, ask("anything")).await;
     let text = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     assert!(String::from_utf8_lossy(&text).contains("\"ok\""), "{text:?}");

@@ -39,7 +39,7 @@ pub(crate) async fn cut(text: String, room: usize, scratch: &Path, file: &str) -
     CutText { text: format!("{}{newline}{note}\n{}", &text[..head], &text[tail..]), whole }
 }
 
-/// Writes a file of a scratch directory that nobody else has.
+/// Writes a new file of a scratch directory.
 pub(crate) fn save(scratch: &Path, file: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
     for number in 0..1_000 {

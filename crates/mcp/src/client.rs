@@ -13,16 +13,25 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::elicitation::ADDRESS_NEEDED;
 use crate::handler::{Caller, EventHandler, ProgressNews, ServerEvents};
-use crate::limits::{CALL_TIME, MESSAGE_BYTES, SERVER_REQUESTS};
+use crate::http::HttpAgreement;
+use crate::limits::{CALL_TIME, DISCOVER_TIME, INPUT_ROUNDS, MESSAGE_BYTES, SERVER_REQUESTS};
 use crate::listing::{ListedTool, Listing};
 
 mod asking;
+mod inputs;
+mod stateless;
+mod stateless_tasks;
 mod tasks;
 
-/// The newest revision that this client knows; servers answer with theirs, which may be older.
+use inputs::ResultKind;
+use stateless::{RequestMeta, STATELESS_REVISIONS};
+
+/// The newest revision with a hello; servers answer with theirs, which may be older.
 pub(crate) const REVISION: &str = "2025-11-25";
 
 /// A server that has said hello.
@@ -32,12 +41,17 @@ pub(crate) struct ServerClient {
     events: Arc<ServerEvents>,
     deadlines: ServerDeadlines,
     has: ServerOffers,
+    /// What goes with every request; `None` where both sides have said hello.
+    meta: Option<Arc<RequestMeta>>,
+    agreement: Option<HttpAgreement>,
 }
 
 /// What it said that it has.
 #[derive(Clone, Copy, Debug)]
 struct ServerOffers {
     tools: bool,
+    /// It tells of other tools or prompts.
+    list_changes: bool,
     resources: bool,
     /// It tells of changed resources.
     subscriptions: bool,
@@ -74,11 +88,17 @@ struct Hello {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Capabilities {
-    tools: Option<IgnoredAny>,
+    tools: Option<ListCapabilities>,
     resources: Option<ResourceCapabilities>,
-    prompts: Option<IgnoredAny>,
+    prompts: Option<ListCapabilities>,
     completions: Option<IgnoredAny>,
     tasks: Option<IgnoredAny>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListCapabilities {
+    list_changed: bool,
 }
 
 #[derive(Default, Deserialize)]
@@ -91,6 +111,7 @@ impl Capabilities {
     fn offers(&self) -> ServerOffers {
         ServerOffers {
             tools: self.tools.is_some(),
+            list_changes: [&self.tools, &self.prompts].into_iter().flatten().any(|list| list.list_changed),
             resources: self.resources.is_some(),
             subscriptions: self.resources.as_ref().is_some_and(|resources| resources.subscribe),
             prompts: self.prompts.is_some(),
@@ -125,14 +146,14 @@ pub(crate) enum RootsChange {
     Another,
 }
 
-/// Begins a conversation. `agreed` is told the revision that both sides speak.
+/// Begins a conversation. `agreement`: of a connection that has to know how both sides speak.
 pub(crate) async fn connect(
     source: impl MessageSource,
     sink: impl MessageSink,
     events: Arc<ServerEvents>,
     deadlines: ServerDeadlines,
     roots: RootsChange,
-    agreed: impl FnOnce(&str),
+    agreement: Option<&HttpAgreement>,
 ) -> Result<(ServerClient, Connection), String> {
     let options = Options {
         max_in_flight: SERVER_REQUESTS,
@@ -145,15 +166,38 @@ pub(crate) async fn connect(
     let (peer, connection) = Peer::start(watched, sink, options, |_| handler);
     let params = introduction(&events, roots);
     let answer = peer.request("initialize", &params, Some(deadlines.connect)).await;
-    let answer = answer.map_err(|error| said(&error, "initialize", deadlines.connect))?;
-    let hello: Hello = serde_json::from_str(answer.get())
-        .map_err(|error| format!("its answer to initialize is not understood: {error}"))?;
-    agreed(&hello.protocol_version);
-    let initialized = peer.notify("notifications/initialized", &json!({})).await;
-    initialized.map_err(|error| format!("it hung up: {error}"))?;
-    let client = ServerClient { peer, events, deadlines, has: hello.capabilities.offers() };
+    let (has, meta) = match answer {
+        Ok(answer) => greeted(&peer, &answer, agreement).await?,
+        // One that knows no hello says so: newer revisions have none.
+        Err(RequestError::Remote(refusal)) => {
+            if let Some(agreement) = agreement {
+                agreement.set_stateless(STATELESS_REVISIONS[0]);
+            }
+            let deadline = deadlines.connect.min(DISCOVER_TIME);
+            let (has, meta) = stateless::discover(&peer, &events, deadline, refusal).await?;
+            (has, Some(Arc::new(meta)))
+        }
+        Err(error) => return Err(said(&error, "initialize", deadlines.connect)),
+    };
+    let client = ServerClient { peer, events, deadlines, has, meta, agreement: agreement.cloned() };
     client.watch_again();
     Ok((client, connection))
+}
+
+/// Ends the hello.
+async fn greeted(
+    peer: &Peer,
+    answer: &RawValue,
+    agreement: Option<&HttpAgreement>,
+) -> Result<(ServerOffers, Option<Arc<RequestMeta>>), String> {
+    let hello: Hello = serde_json::from_str(answer.get())
+        .map_err(|error| format!("its answer to initialize is not understood: {error}"))?;
+    if let Some(agreement) = agreement {
+        agreement.set_greeted(&hello.protocol_version);
+    }
+    let initialized = peer.notify("notifications/initialized", &json!({})).await;
+    initialized.map_err(|error| format!("it hung up: {error}"))?;
+    Ok((hello.capabilities.offers(), None))
 }
 
 /// Why a call has no result.
@@ -174,6 +218,9 @@ impl ServerClient {
             let listing = self.pages(method, |page| listed.add(page)).await;
             listing.map_err(|failure| failure.said(method, self))?;
         }
+        if let Some(agreement) = self.agreement.as_ref().filter(|_| self.meta.is_some()) {
+            agreement.set_header_arguments(listing.take_header_arguments());
+        }
         let ours = ListedTool::resources();
         if self.has.resources && listing.tools.iter().all(|tool| tool.name != ours.name) {
             listing.tools.push(ours);
@@ -181,37 +228,75 @@ impl ServerClient {
         Ok(listing)
     }
 
-    /// Calls a tool. Dropped before it is done, the server is told that nobody waits.
+    /// One request, with what a server without a hello wants of each.
+    async fn ask(
+        &self,
+        method: &str,
+        params: &Value,
+        deadline: Option<Duration>,
+    ) -> Result<Box<RawValue>, RequestError> {
+        match &self.meta {
+            None => self.peer.request(method, params, deadline).await,
+            Some(meta) => self.peer.request(method, &meta.with(params), deadline).await,
+        }
+    }
+
+    /// Calls a tool. Dropped before it is done, the server is told that it is cancelled.
     pub(crate) async fn call(
         &self,
         tool: &ListedTool,
         arguments: &Value,
-        caller: Caller,
+        caller: &Caller,
         mut show: impl FnMut(ProgressNews),
     ) -> Result<Box<RawValue>, CallFailure> {
         let (token, mut news) = self.events.listen(caller.clone());
         let meta = json!({ "progressToken": token.number });
         let mut params = json!({ "name": tool.name, "arguments": arguments, "_meta": meta });
-        let is_task = tool.is_task && self.has.tasks;
+        let is_task = tool.is_task && self.has.tasks && self.meta.is_none();
         if is_task {
             params["task"] = tasks::wish();
         }
-        let mut answer = std::pin::pin!(self.peer.request("tools/call", &params, None));
+        let last = Instant::now() + CALL_TIME;
+        for _ in 0..=INPUT_ROUNDS {
+            let answer = self.answer_to_call(&params, &mut news, &mut show, caller, last).await?;
+            if is_task {
+                return self.follow(&answer, show, last).await;
+            }
+            match self.kind_of(&answer)? {
+                ResultKind::Complete => return Ok(answer),
+                ResultKind::Task => return self.follow_stateless(&answer, show, caller, last).await,
+                ResultKind::Wants(wanted) => {
+                    let answers = tokio::time::timeout_at(last, self.answers(&wanted, Some(caller))).await;
+                    wanted.answer(&mut params, answers.map_err(|_| inputs::too_late())??);
+                }
+            }
+        }
+        Err(inputs::without_end())
+    }
+
+    /// One round of a call, with all that comes before its answer.
+    async fn answer_to_call(
+        &self,
+        params: &Value,
+        news: &mut mpsc::Receiver<ProgressNews>,
+        show: &mut impl FnMut(ProgressNews),
+        caller: &Caller,
+        last: Instant,
+    ) -> Result<Box<RawValue>, CallFailure> {
+        let mut answer = std::pin::pin!(self.ask("tools/call", params, None));
         // From before the request on: none is missed.
         let mut skipped = std::pin::pin!(self.events.skipped.notified());
         skipped.as_mut().enable();
         let silence = self.deadlines.call;
-        let last = tokio::time::Instant::now() + CALL_TIME;
-        let mut until = tokio::time::Instant::now() + silence;
+        let mut until = Instant::now() + silence;
         loop {
             tokio::select! {
                 biased;
                 answer = &mut answer => return match answer {
-                    Ok(answer) if is_task => self.follow(&answer, show).await,
                     Ok(answer) => Ok(answer),
                     Err(RequestError::Closed) => Err(CallFailure::Lost),
                     Err(RequestError::Remote(error)) if error.code == ADDRESS_NEEDED => {
-                        Err(CallFailure::Refused(self.events.lead(&error, &caller).await))
+                        Err(CallFailure::Refused(self.events.lead(&error, caller).await))
                     }
                     Err(error) => Err(CallFailure::Refused(said(&error, "tools/call", silence))),
                 },
@@ -221,12 +306,12 @@ impl ServerClient {
                     return Err(CallFailure::Refused(text));
                 }
                 Some(news) = news.recv() => {
-                    until = (tokio::time::Instant::now() + silence).min(last);
+                    until = (Instant::now() + silence).min(last);
                     show(news);
                 }
                 () = tokio::time::sleep_until(until) => {
                     if self.events.is_asking() && until < last {
-                        until = (tokio::time::Instant::now() + silence).min(last);
+                        until = (Instant::now() + silence).min(last);
                         continue;
                     }
                     return Err(CallFailure::Refused(format!(

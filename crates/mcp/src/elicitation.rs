@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use attache_core::ids::CallId;
-use attache_core::legible::{legible_line, visible_block};
+use attache_core::legible::{legible_line, visible, visible_block};
 use attache_core::ports::Delegate;
-use attache_core::ports::delegate::{AddressOffer, Form, FormAnswer, Offers};
+use attache_core::ports::delegate::{AddressOffer, Form, FormAnswer};
 use attache_rpc::{ErrorObject, Responder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,26 +16,57 @@ use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::handler::{Caller, ServerEvents};
-use crate::limits::{ADDRESS_BYTES, OPEN_ADDRESSES, QUESTION_CHARACTERS};
+use crate::limits::{ADDRESS_BYTES, FORM_FIELDS, OPEN_ADDRESSES, QUESTION_CHARACTERS, SCHEMA_BYTES};
 use crate::listing::shortened;
 
 /// The code of an error that says: not before the user has been somewhere.
 pub(crate) const ADDRESS_NEEDED: i32 = -32042;
 
 /// What a server wants to know of a user.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct Elicitation {
-    #[serde(default)]
     mode: Option<String>,
-    #[serde(default)]
     message: String,
-    #[serde(default)]
     requested_schema: Value,
-    #[serde(default)]
     url: String,
-    #[serde(default)]
     elicitation_id: String,
+}
+
+/// What comes of a question of a server to a user, read.
+enum ReadElicitation {
+    Form(Elicitation),
+    Address(Elicitation, Url),
+    /// Nothing that anybody can be asked.
+    Unusable,
+}
+
+impl ReadElicitation {
+    /// Or what the server did wrong.
+    fn of(params: Option<&RawValue>) -> Result<Self, String> {
+        let question = params.and_then(|params| serde_json::from_str::<Elicitation>(params.get()).ok());
+        let Some(mut question) = question else { return Ok(Self::Unusable) };
+        match question.mode.as_deref() {
+            None | Some("form") => Ok(match legible_form(&mut question.requested_schema) {
+                Ok(()) => Self::Form(question),
+                Err(why) => {
+                    tracing::debug!(why, "a form of an MCP server can't be shown");
+                    Self::Unusable
+                }
+            }),
+            Some("url") => web_address(&question.url).map(|address| Self::Address(question, address)),
+            Some(_) => Err("mode must be form or url".to_owned()),
+        }
+    }
+
+    fn can_be_asked(&self, caller: &Caller) -> bool {
+        let offers = caller.client.as_ref().map(|client| client.offers()).unwrap_or_default();
+        match self {
+            Self::Form(_) => offers.forms,
+            Self::Address(..) => offers.addresses,
+            Self::Unusable => false,
+        }
+    }
 }
 
 /// Who is asked, and until when.
@@ -58,32 +89,50 @@ pub(crate) struct OpenAddress {
 impl ServerEvents {
     /// A question of the server to the user whose call it answers; of several that run, the last.
     pub(crate) fn elicit(self: &Arc<Self>, params: Option<&RawValue>, responder: Responder) {
-        let question: Option<Elicitation> = params.and_then(|params| serde_json::from_str(params.get()).ok());
-        let Some(question) = question else { return responder.ok(&json!({ "action": "decline" })) };
-        let events = self.clone();
-        let asked = |offers: fn(&Offers) -> bool| {
-            let (caller, over) = self.last_caller(|caller| {
-                caller.client.as_ref().is_some_and(|client| offers(&client.offers()))
-            })?;
-            Some(AskedUser { client: caller.client?, call_id: caller.call_id, over })
+        let question = match ReadElicitation::of(params) {
+            Ok(question) => question,
+            Err(problem) => return responder.error(ErrorObject::invalid_params(problem)),
         };
-        match question.mode.as_deref() {
-            None | Some("form") => match asked(|offers| offers.forms) {
-                Some(asked) => drop(tokio::spawn(async move {
-                    let answer = events.fill(&question, asked).await;
-                    responder.ok(&answer);
-                })),
-                None => responder.ok(&json!({ "action": "decline" })),
-            },
-            Some("url") => match (web_address(&question.url), asked(|offers| offers.addresses)) {
-                (Err(problem), _) => responder.error(ErrorObject::invalid_params(problem)),
-                (Ok(_), None) => responder.ok(&json!({ "action": "decline" })),
-                (Ok(address), Some(asked)) => drop(tokio::spawn(async move {
-                    let answer = events.offer(&question, &address, asked).await;
-                    responder.ok(&json!({ "action": action(&answer) }));
-                })),
-            },
-            Some(_) => responder.error(ErrorObject::invalid_params("mode must be form or url")),
+        let Some((caller, over)) = self.last_caller(|caller| question.can_be_asked(caller)) else {
+            return responder.ok(&declined());
+        };
+        let events = self.clone();
+        tokio::spawn(async move { responder.ok(&events.put(question, caller, over).await) });
+    }
+
+    /// The same where the server wants it before it answers a request of ours. `None`: nobody can be asked.
+    pub(crate) async fn elicited(
+        &self,
+        params: Option<&RawValue>,
+        caller: Option<&Caller>,
+    ) -> Result<Value, String> {
+        let question = ReadElicitation::of(params)?;
+        match caller.filter(|caller| question.can_be_asked(caller)) {
+            Some(caller) => Ok(self.put(question, caller.clone(), CancellationToken::new()).await),
+            None => Ok(declined()),
+        }
+    }
+
+    /// One question of a call after the other, and not without end.
+    async fn put(&self, question: ReadElicitation, caller: Caller, over: CancellationToken) -> Value {
+        let Caller { call_id, client: Some(client), questions, .. } = caller else { return declined() };
+        let _asking = self.asking();
+        let turn = tokio::select! {
+            biased;
+            () = over.cancelled() => return json!({ "action": action(&FormAnswer::Dismissed) }),
+            turn = questions.turn() => turn,
+        };
+        let Some(_turn) = turn else {
+            tracing::debug!(server = self.shown_name(), "an MCP server asks too much");
+            return declined();
+        };
+        let asked = AskedUser { client, call_id, over };
+        match question {
+            ReadElicitation::Form(question) => self.fill(&question, asked).await,
+            ReadElicitation::Address(question, address) => {
+                json!({ "action": action(&self.offer(&question, &address, asked).await) })
+            }
+            ReadElicitation::Unusable => declined(),
         }
     }
 
@@ -95,13 +144,13 @@ impl ServerEvents {
         );
         let AskedUser { client, call_id, over } = asked;
         let form = Form { call_id, message, schema: question.requested_schema.clone() };
-        let _asking = self.asking();
         let answer = tokio::select! {
+            biased;
+            () = over.cancelled() => FormAnswer::Dismissed,
             answer = client.fill(form) => answer.unwrap_or_else(|error| {
                 tracing::debug!(%error, "a question of an MCP server was not answered");
                 FormAnswer::Declined
             }),
-            () = over.cancelled() => FormAnswer::Dismissed,
         };
         match answer {
             FormAnswer::Filled(content) => json!({ "action": "accept", "content": content }),
@@ -111,9 +160,8 @@ impl ServerEvents {
 
     /// Shows the user where they are wanted. What they do there is between them and that place.
     async fn offer(&self, question: &Elicitation, address: &Url, asked: AskedUser) -> FormAnswer {
-        static LAST: AtomicU64 = AtomicU64::new(0);
         let AskedUser { client, call_id, over } = asked;
-        let id = format!("mcp-{}", LAST.fetch_add(1, Ordering::Relaxed) + 1);
+        let id = offer_id();
         let message = format!(
             "The MCP server {} asks you to visit {}: {}",
             self.shown_name(),
@@ -121,14 +169,14 @@ impl ServerEvents {
             shortened(&question.message, QUESTION_CHARACTERS)
         );
         let url = address.as_str().to_owned();
-        let offer = AddressOffer { call_id, id: id.clone(), message, url };
-        let _asking = self.asking();
+        let offer = AddressOffer { call_id: Some(call_id), id: id.clone(), message, url };
         let answer = tokio::select! {
+            biased;
+            () = over.cancelled() => FormAnswer::Dismissed,
             answer = client.offer_address(offer) => answer.unwrap_or_else(|error| {
                 tracing::debug!(%error, "an address of an MCP server was not offered");
                 FormAnswer::Declined
             }),
-            () = over.cancelled() => FormAnswer::Dismissed,
         };
         if let FormAnswer::Filled(_) = answer {
             let mut open = self.addresses();
@@ -177,6 +225,7 @@ impl ServerEvents {
             return format!("{why}. The user has to visit {} first", visible_block(address.as_str()));
         };
         let asked = AskedUser { client, call_id: caller.call_id.clone(), over: CancellationToken::new() };
+        let _asking = self.asking();
         match self.offer(&question, &address, asked).await {
             FormAnswer::Filled(_) => {
                 format!("{why}. The user goes to {place} now; call it again when they say that they are done")
@@ -188,11 +237,83 @@ impl ServerEvents {
     }
 }
 
+/// Of an address, as clients know it.
+pub(crate) fn offer_id() -> String {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    format!("mcp-{}", LAST.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
+fn declined() -> Value {
+    json!({ "action": action(&FormAnswer::Declined) })
+}
+
 fn action(answer: &FormAnswer) -> &'static str {
     match answer {
         FormAnswer::Filled(_) => "accept",
         FormAnswer::Declined => "decline",
         FormAnswer::Dismissed => "cancel",
+    }
+}
+
+/// What a field of a form can be.
+const FIELD_TYPES: [&str; 5] = ["string", "number", "integer", "boolean", "array"];
+
+/// Writes out what can't be seen in the words of a form; why it can't be shown otherwise. Names of fields and
+/// values are what is answered, so they can't be written otherwise: there must be nothing in them that can't
+/// be seen.
+fn legible_form(schema: &mut Value) -> Result<(), &'static str> {
+    let fields = schema.get("properties").and_then(Value::as_object);
+    let mut fields = fields.into_iter().flatten();
+    if fields.clone().count() > FORM_FIELDS || schema.to_string().len() > SCHEMA_BYTES {
+        return Err("it is too large");
+    }
+    let is_flat = |field: &Value| {
+        let kind = field.get("type").and_then(Value::as_str);
+        kind.is_some_and(|kind| FIELD_TYPES.contains(&kind))
+    };
+    if !fields.clone().all(|(_, field)| is_flat(field)) {
+        return Err("a field of it is no text, number, choice, or yes or no");
+    }
+    if !fields.all(|(name, field)| visible(name) == *name && has_legible_values(field)) {
+        return Err("there is something in its names or choices that can't be seen");
+    }
+    legible_words(schema);
+    Ok(())
+}
+
+fn has_legible_values(value: &Value) -> bool {
+    let is_legible = |value: &Value| value.as_str().is_none_or(|text| visible(text) == text);
+    match value {
+        Value::Object(fields) => fields.iter().all(|(name, field)| match (name.as_str(), field) {
+            ("enum" | "default", Value::Array(values)) => values.iter().all(is_legible),
+            ("const" | "default", value) => is_legible(value),
+            (_, field) => has_legible_values(field),
+        }),
+        Value::Array(items) => items.iter().all(has_legible_values),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    }
+}
+
+fn legible_words(value: &mut Value) {
+    let legible = |text: &mut String| *text = shortened(text, QUESTION_CHARACTERS);
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                match (name.as_str(), field) {
+                    ("title" | "description", Value::String(text)) => legible(text),
+                    ("enumNames", Value::Array(names)) => {
+                        for name in names {
+                            if let Value::String(text) = name {
+                                legible(text);
+                            }
+                        }
+                    }
+                    (_, field) => legible_words(field),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(legible_words),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -213,7 +334,50 @@ fn web_address(url: &str) -> Result<Url, String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::*;
+
+    #[test]
+    fn words_of_a_form_are_legible_and_its_names_stay() {
+        let mut schema = json!({ "type": "object", "title": "a\u{202e}b", "properties": {
+            "name": { "type": "string", "title": "t\u{1b}[2J", "description": "d\nd" },
+            "title": { "type": "string", "enum": ["a"], "enumNames": ["n\u{200b}"] },
+        } });
+        assert_eq!(legible_form(&mut schema), Ok(()));
+        assert_eq!(
+            schema,
+            json!({ "type": "object", "title": r"a\u{202e}b", "properties": {
+            "name": { "type": "string", "title": "t␛[2J", "description": "d d" },
+            "title": { "type": "string", "enum": ["a"], "enumNames": [r"n\u{200b}"] },
+        } })
+        );
+    }
+
+    #[test]
+    fn a_form_that_nobody_could_read_is_not_shown() {
+        let form = |field: Value| legible_form(&mut json!({ "properties": { "a": field } }));
+        assert_eq!(
+            form(json!({ "type": "array", "items": { "anyOf": [{ "const": "x", "title": "X" }] } })),
+            Ok(())
+        );
+        for (bad, why) in [
+            (json!({ "type": "string", "enum": ["x", "y\u{1b}[2J"] }), "can't be seen"),
+            (json!({ "type": "string", "default": "\u{202e}" }), "can't be seen"),
+            (json!({ "type": "string", "oneOf": [{ "const": "\u{200b}", "title": "X" }] }), "can't be seen"),
+            (json!({ "type": "object", "properties": {} }), "no text, number"),
+            (json!({}), "no text, number"),
+            (json!({ "type": "string", "description": "x".repeat(SCHEMA_BYTES) }), "too large"),
+        ] {
+            let problem = form(bad.clone()).unwrap_err();
+            assert!(problem.contains(why), "{bad}: {problem}");
+        }
+        let named = legible_form(&mut json!({ "properties": { "a\u{1b}": { "type": "string" } } }));
+        assert!(named.unwrap_err().contains("names"));
+        let field = |number: usize| (format!("f{number}"), json!({ "type": "string" }));
+        let fields: Map<String, Value> = (0..=FORM_FIELDS).map(field).collect();
+        assert_eq!(legible_form(&mut json!({ "properties": fields })), Err("it is too large"));
+    }
 
     #[test]
     fn only_addresses_of_the_web_are_shown() {

@@ -1,5 +1,5 @@
 //! `${NAME}` and `${NAME:-default}` in what a configuration says of a server, resolved when the server is
-//! started. What comes of it is given to the server and nobody else.
+//! started. What comes of it is given to the server alone.
 
 /// Why a text can't be resolved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -10,7 +10,7 @@ pub(crate) enum Unresolved {
     Unknown(String),
 }
 
-/// `text` with what stands for variables replaced. A `$` before anything else is a `$`.
+/// `text` with references to variables replaced. A `$` before anything else is a `$`.
 pub(crate) fn expand(text: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, Unresolved> {
     let (mut resolved, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once("${") {

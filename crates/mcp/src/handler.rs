@@ -13,12 +13,12 @@ use attache_rpc::{ErrorObject, Handler, IncomingRequest, Notification};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Mutex as Turn, MutexGuard as MutexGuardOf, Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::elicitation::OpenAddress;
-use crate::limits::PROGRESS_CHARACTERS;
+use crate::limits::{PROGRESS_CHARACTERS, QUESTIONS};
 use crate::listing::shortened;
 use crate::sampling::SamplingBudget;
 use crate::subscriptions::Subscriptions;
@@ -59,10 +59,12 @@ pub(crate) struct ServerEvents {
     /// Why a lock: calls come and go in other tasks than the reader's. Held for look-ups only.
     calls: Mutex<BTreeMap<u64, RunningCallOf>>,
     last_token: AtomicU64,
-    /// Questions to users that are open: nobody is held to a dead-line meanwhile.
+    /// Questions to users that are open: no dead-line counts meanwhile.
     asking: AtomicUsize,
     /// Tools or prompts are others now.
     pub(crate) lists_changed: Notify,
+    /// Other resources are watched now.
+    pub(crate) watched_others: Notify,
     /// A message was longer than any may be, and skipped: it may have been an answer.
     pub(crate) skipped: Notify,
 }
@@ -75,6 +77,30 @@ pub(crate) struct Caller {
     pub(crate) side_model: Option<Arc<dyn SideModel>>,
     /// Of the session.
     pub(crate) budget: Arc<SamplingBudget>,
+    pub(crate) questions: Arc<CallQuestions>,
+}
+
+/// What the user was asked in one call.
+#[derive(Debug)]
+pub(crate) struct CallQuestions {
+    /// One at a time: a server that asks a hundred things at once would cover the whole screen.
+    turn: Turn<()>,
+    left: AtomicUsize,
+}
+
+impl Default for CallQuestions {
+    fn default() -> Self {
+        Self { turn: Turn::default(), left: AtomicUsize::new(QUESTIONS) }
+    }
+}
+
+impl CallQuestions {
+    /// Waits for the questions before it; `None` where there were too many.
+    pub(crate) async fn turn(&self) -> Option<MutexGuardOf<'_, ()>> {
+        let turn = self.turn.lock().await;
+        let one_less = |left: usize| left.checked_sub(1);
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).ok().map(|_| turn)
+    }
 }
 
 /// That somebody is asked.
@@ -127,11 +153,12 @@ impl ServerEvents {
             asking: AtomicUsize::default(),
             last_token: AtomicU64::default(),
             lists_changed: Notify::new(),
+            watched_others: Notify::new(),
             skipped: Notify::new(),
         })
     }
 
-    /// News that nobody takes in time are left out: the next one says more.
+    /// News that are not taken in time are left out: the next one says more.
     pub(crate) fn listen(self: &Arc<Self>, caller: Caller) -> (ProgressToken, mpsc::Receiver<ProgressNews>) {
         let (news, heard) = mpsc::channel(8);
         let number = self.last_token.fetch_add(1, Ordering::Relaxed) + 1;
@@ -218,7 +245,7 @@ impl ServerEvents {
         tracing::debug!(server = self.name, message = legible_line(&text), "an MCP server says");
     }
 
-    fn roots(&self) -> Value {
+    pub(crate) fn roots(&self) -> Value {
         let root = |path: &PathBuf| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
             Some(json!({ "uri": Url::from_file_path(path).ok()?.as_str(), "name": name.unwrap_or_default() }))

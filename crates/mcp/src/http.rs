@@ -1,35 +1,42 @@
 //! Servers that are reached over HTTP: streamable HTTP, and what was there before it. Each message is a post;
 //! answers come with it or as events. Follows no redirect to another place.
 
-use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use attache_core::legible::legible_line;
-use attache_rpc::{MessageSink, MessageSource, Received, TraceLane};
+use attache_rpc::ErrorObject;
 use bytes::Bytes;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, StatusCode};
+use reqwest::{Client, Response, StatusCode};
 use serde_json::json;
+use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use crate::client::in_words;
-use crate::limits::{HTTP_MESSAGES, HTTP_NOTICE, HTTP_POSTS, LISTEN_AGAIN, MESSAGE_BYTES};
+use crate::limits::{
+    HTTP_MESSAGES, HTTP_POSTS, HTTP_RESUME_PAUSE, HTTP_RESUMES, LISTEN_AGAIN, MESSAGE_BYTES,
+};
 use crate::oauth::ServerAccess;
 
 mod answers;
 mod authorized;
+mod carrier;
 mod outgoing;
 mod probe;
+mod stateless;
 
-use answers::{EventStream, is_events, refusal, request_id};
+use answers::{EventStream, Refusal, answered_id, is_events, refusal, refused, request_id};
 pub(crate) use answers::{limited, unreachable};
 use authorized::{Unsent, send};
 pub(crate) use outgoing::{address, has_authorization};
 use outgoing::{client, header_map};
 pub(crate) use probe::{ProbeWay, challenge};
+use stateless::headers_of;
+pub(crate) use stateless::{HeaderArguments, header_arguments};
 
 const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
@@ -48,6 +55,9 @@ struct HttpServer {
     agreed: Mutex<Agreed>,
     incoming: mpsc::Sender<Bytes>,
     posts: Semaphore,
+    /// Why a lock: the writer begins and cancels posts, each of them ends in its own task. Held for look-ups
+    /// only.
+    under_way: Mutex<HashMap<Box<str>, CancellationToken>>,
     /// Ends everything of this connection.
     over: CancellationToken,
 }
@@ -56,6 +66,8 @@ struct HttpServer {
 struct Agreed {
     session: Option<HeaderValue>,
     revision: Option<HeaderValue>,
+    /// What a server without a hello wants in headers; `None` for one that said hello.
+    stateless: Option<Arc<HeaderArguments>>,
 }
 
 #[derive(Debug)]
@@ -67,8 +79,8 @@ pub(crate) struct HttpSource {
 #[derive(Debug)]
 pub(crate) struct HttpSink(Arc<HttpServer>);
 
-/// Tells a connection what both sides agreed on; then it begins to listen.
-#[derive(Debug)]
+/// Tells a connection what both sides agreed on.
+#[derive(Clone, Debug)]
 pub(crate) struct HttpAgreement(Arc<HttpServer>);
 
 /// Reaches a server by streamable HTTP. Nothing is sent yet.
@@ -117,6 +129,7 @@ pub(crate) async fn open_sse(
         agreed: Mutex::default(),
         incoming: listener.incoming.clone(),
         posts: Semaphore::new(HTTP_POSTS),
+        under_way: Mutex::default(),
         over: listener.over.clone(),
     });
     let (over, incoming) = (server.over.clone(), server.incoming.clone());
@@ -146,27 +159,51 @@ fn server(
         agreed: Mutex::default(),
         incoming,
         posts: Semaphore::new(HTTP_POSTS),
+        under_way: Mutex::default(),
         over: over.clone(),
     };
     Ok((Arc::new(server), HttpSource { incoming: received, over }))
 }
 
 impl HttpAgreement {
-    pub(crate) fn set(&self, revision: &str) {
+    /// Both have said hello: from now on the server is listened to.
+    pub(crate) fn set_greeted(&self, revision: &str) {
         let revision = HeaderValue::from_str(revision).ok();
-        self.0.agreed.lock().unwrap_or_else(PoisonError::into_inner).revision = revision;
+        self.0.lock().revision = revision;
         let server = self.0.clone();
         tokio::spawn(self.0.over.clone().run_until_cancelled_owned(async move { server.listen().await }));
+    }
+
+    /// There is no hello: each request is for itself.
+    pub(crate) fn set_stateless(&self, revision: &'static str) {
+        let revision = Some(HeaderValue::from_static(revision));
+        *self.0.lock() = Agreed { session: None, revision, stateless: Some(Arc::default()) };
+    }
+
+    /// Which arguments go into headers as well, as the tools are listed now.
+    pub(crate) fn set_header_arguments(&self, arguments: HeaderArguments) {
+        let mut agreed = self.0.lock();
+        if agreed.stateless.is_some() {
+            agreed.stateless = Some(Arc::new(arguments));
+        }
     }
 }
 
 impl HttpServer {
+    fn lock(&self) -> MutexGuard<'_, Agreed> {
+        self.agreed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn agreed(&self) -> Agreed {
-        self.agreed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, HashMap<Box<str>, CancellationToken>> {
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn all_headers(&self) -> HeaderMap {
-        let Agreed { session, revision } = self.agreed();
+        let Agreed { session, revision, .. } = self.agreed();
         let mut headers = self.headers.clone();
         let known = [(SESSION, session), (REVISION, revision)];
         for (name, value) in known.into_iter().filter_map(|(name, value)| Some((name, value?))) {
@@ -191,11 +228,11 @@ impl HttpServer {
                 Ok(response) if response.status().is_success() && is_events(&response) => {
                     let mut events = EventStream::new(response);
                     while let Some(event) = events.next().await {
-                        last_event = event.id.or(last_event);
                         if self.incoming.send(event.data.into()).await.is_err() {
                             return;
                         }
                     }
+                    last_event = events.last_id().map(str::to_owned).or(last_event);
                 }
                 Ok(_) => return,
                 Err(Unsent::NoAccess(problem)) => {
@@ -214,14 +251,11 @@ impl HttpServer {
     async fn post(&self, message: Bytes) {
         let Ok(_permit) = self.posts.acquire().await else { return };
         let id = request_id(&message);
-        if let Err(problem) = self.exchange(message, id.is_some()).await {
+        if let Err(problem) = self.exchange(message, id.as_deref()).await {
             let Some(id) = id else {
                 return tracing::debug!(problem, "a notification could not be posted");
             };
-            let error = json!({ "code": -32000, "message": problem });
-            let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
-            // Nobody waits where the connection is over.
-            drop(self.incoming.send(answer.to_string().into()).await);
+            self.give(error_answer(&id, &ErrorObject::new(-32000, problem))).await;
         }
         self.end_without_login();
     }
@@ -237,10 +271,12 @@ impl HttpServer {
         self.access.as_ref().is_some_and(|access| access.login_need().is_some())
     }
 
-    async fn exchange(&self, message: Bytes, is_request: bool) -> Result<(), String> {
+    async fn exchange(&self, message: Bytes, id: Option<&RawValue>) -> Result<(), String> {
         let accepted = "application/json, text/event-stream";
+        let more = self.agreed().stateless.map(|arguments| headers_of(&message, &arguments));
         let asked = || {
             let asked = self.client.post(self.post.clone()).headers(self.all_headers());
+            let asked = asked.headers(more.clone().unwrap_or_default());
             asked.header(CONTENT_TYPE, "application/json").header(ACCEPT, accepted).body(message.clone())
         };
         let response = send(self.access.as_ref(), asked).await.map_err(Unsent::into_text)?;
@@ -251,88 +287,66 @@ impl HttpServer {
             return Err("its session has ended".to_owned());
         }
         if !status.is_success() {
-            return Err(refusal(response).await);
+            return match (refused(response).await, id) {
+                (Refusal::Error(error), Some(id)) => {
+                    self.give(error_answer(id, &error)).await;
+                    Ok(())
+                }
+                (Refusal::Error(error), None) => Err(error.to_string()),
+                (Refusal::Said(text), _) => Err(text),
+            };
         }
-        if let Some(session) = response.headers().get(SESSION) {
-            let mut agreed = self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
-            agreed.session.get_or_insert_with(|| session.clone());
+        if let Some(session) = response.headers().get(SESSION)
+            && more.is_none()
+        {
+            self.lock().session.get_or_insert_with(|| session.clone());
         }
         if is_events(&response) {
-            let mut events = EventStream::new(response);
-            while let Some(event) = events.next().await {
-                if self.incoming.send(event.data.into()).await.is_err() {
-                    return Ok(());
-                }
-            }
-            return Ok(());
+            return self.take_events(response, id).await;
         }
         let body = limited(response, MESSAGE_BYTES).await?;
-        if !body.is_empty() && is_request {
-            // Nobody waits where the connection is over.
-            drop(self.incoming.send(body).await);
+        if !body.is_empty() && id.is_some() {
+            self.give(body).await;
         }
         Ok(())
     }
-}
 
-impl MessageSource for HttpSource {
-    async fn receive(&mut self, _trace: Option<&TraceLane>) -> Received<'_> {
-        tokio::select! {
-            biased;
-            message = self.incoming.recv() => match message {
-                Some(message) => Received::Message(message.to_vec().into()),
-                None => Received::End,
-            },
-            () = self.over.cancelled() => Received::End,
-        }
+    /// Nobody takes it where the connection is over.
+    async fn give(&self, message: Bytes) {
+        drop(self.incoming.send(message).await);
     }
-}
 
-impl MessageSink for HttpSink {
-    /// What wants no answer is there before what comes behind it: a server that is asked before it knows that
-    /// we are ready answers for somebody else.
-    async fn write(&mut self, messages: &[u8]) -> io::Result<usize> {
-        for message in messages.split(|byte| *byte == b'\n').filter(|message| !message.is_empty()) {
-            let (server, bytes) = (self.0.clone(), Bytes::copy_from_slice(message));
-            let posting =
-                self.0.over.clone().run_until_cancelled_owned(async move { server.post(bytes).await });
-            match request_id(message) {
-                Some(_) => drop(tokio::spawn(posting)),
-                None if tokio::time::timeout(HTTP_NOTICE, posting).await.is_err() => {
-                    tracing::debug!("a server does not take a notification");
-                }
-                None => {}
+    /// All that comes with an answer. One that was cut off is asked for again where the server can go on.
+    async fn take_events(&self, response: Response, id: Option<&RawValue>) -> Result<(), String> {
+        let (mut events, mut last_event, mut is_answered) = (EventStream::new(response), None, id.is_none());
+        let is_stateless = self.agreed().stateless.is_some();
+        for _ in 0..=HTTP_RESUMES {
+            while let Some(event) = events.next().await {
+                is_answered = is_answered || answered_id(&event.data).as_deref() == id.map(RawValue::get);
+                self.give(event.data.into()).await;
             }
-        }
-        Ok(messages.len())
-    }
-
-    async fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Tells the server, where there is something to end.
-    async fn close(&mut self) -> io::Result<()> {
-        self.0.over.cancel();
-        if self.0.agreed().session.is_some() && !self.0.needs_login() {
-            let server = self.0.clone();
-            let ending = async move {
-                let asked = || server.client.delete(server.post.clone()).headers(server.all_headers());
-                let told = send(server.access.as_ref(), asked).await;
-                if let Err(problem) = told.map_err(Unsent::into_text) {
-                    tracing::debug!(problem, "a server could not be told that its session is over");
-                }
+            last_event = events.last_id().map(str::to_owned).or(last_event);
+            if is_answered {
+                return Ok(());
+            }
+            let Some(last_event) = last_event.as_ref().filter(|_| !is_stateless) else { break };
+            tokio::time::sleep(HTTP_RESUME_PAUSE).await;
+            let asked = || {
+                let asked = self.client.get(self.post.clone()).headers(self.all_headers());
+                asked.header(ACCEPT, EVENTS).header("last-event-id", last_event)
             };
-            tokio::spawn(tokio::time::timeout(Duration::from_secs(2), ending));
+            let response = send(self.access.as_ref(), asked).await.map_err(Unsent::into_text)?;
+            if !response.status().is_success() || !is_events(&response) {
+                break;
+            }
+            events = EventStream::new(response);
         }
-        Ok(())
+        Err("its answer was cut off; it is unknown what the request did".to_owned())
     }
 }
 
-impl Drop for HttpSink {
-    fn drop(&mut self) {
-        self.0.over.cancel();
-    }
+fn error_answer(id: &RawValue, error: &ErrorObject) -> Bytes {
+    json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string().into()
 }
 
 fn origin(url: &Url) -> String {

@@ -66,7 +66,7 @@ const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 /// The streams of a server: what it says, and what it is told.
 pub(crate) type ServerStreams = (pipe::Receiver, pipe::Sender);
 
-/// Starts the program. Blocks: looks at the disk, and for a sandbox if nobody has yet.
+/// Starts the program. Blocks: looks at the disk, and for a sandbox if that is not known yet.
 pub(crate) fn launch(
     program: ResolvedProgram,
     site: &Site,

@@ -26,6 +26,18 @@ pub(crate) const HTTP_ERROR_BYTES: usize = 2 * 1024;
 /// Redirects within one server; more is a loop.
 pub(crate) const HTTP_REDIRECTS: usize = 5;
 
+/// How often the rest of an answer is asked for that was cut off.
+pub(crate) const HTTP_RESUMES: usize = 3;
+
+/// Before that.
+pub(crate) const HTTP_RESUME_PAUSE: Duration = Duration::from_millis(500);
+
+/// Arguments of one tool that are sent as headers, too.
+pub(crate) const HEADER_ARGUMENTS: usize = 32;
+
+/// An error of a server as JSON; the list of revisions that it speaks may be in it.
+pub(crate) const HTTP_ERROR_MESSAGE_BYTES: usize = 64 * 1024;
+
 /// Between two tries to listen to a server that hung up.
 pub(crate) const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
@@ -62,7 +74,7 @@ pub(crate) const RESULT_BYTES: usize = 16 * 1024;
 /// Of that, the beginning; the end says more often what came of it.
 pub(crate) const RESULT_HEAD_BYTES: usize = 4 * 1024;
 
-/// Resources that are listed at once; more than that nobody reads.
+/// Resources that are listed at once; more than that is not read.
 pub(crate) const LISTED_RESOURCES: usize = 200;
 
 /// Pieces of one result that are looked at.
@@ -71,11 +83,35 @@ pub(crate) const RESULT_ITEMS: usize = 200;
 /// What is shown of a call while it runs.
 pub(crate) const PROGRESS_LINES: usize = 20;
 
+/// Between two looks of a client at it: a server may say more than anybody reads.
+pub(crate) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
+
 /// Of one line of it.
 pub(crate) const PROGRESS_CHARACTERS: usize = 200;
 
 /// Of a question of a server to the user.
 pub(crate) const QUESTION_CHARACTERS: usize = 1_000;
+
+/// Questions to the user in one call; whoever wants more than that nags.
+pub(crate) const QUESTIONS: usize = 20;
+
+/// Fields of one form: what a person fills in the middle of something else.
+pub(crate) const FORM_FIELDS: usize = 50;
+
+/// How long a server that refused the hello may take to say what it has: an older one may say nothing at all to what
+/// it does not know.
+pub(crate) const DISCOVER_TIME: Duration = Duration::from_secs(10);
+
+/// How often a server may want something before it answers one request, and how much at once.
+pub(crate) const INPUT_ROUNDS: usize = 10;
+pub(crate) const INPUTS: usize = 16;
+
+/// What one server's tools cost a session over its whole life, those that it has renamed or changed included: a
+/// server with the most tools and the largest schemas can change all of them a few times.
+pub(crate) const TAKEN_IN_BYTES: usize = 4 * SCHEMAS_BYTES;
+
+/// One tool without its schema and description.
+pub(crate) const TOOL_BYTES: usize = 512;
 
 /// However often a server says that it is still at it.
 pub(crate) const CALL_TIME: Duration = Duration::from_secs(60 * 60);
@@ -110,7 +146,7 @@ pub(crate) const END_TIME: Duration = Duration::from_secs(3);
 /// Prompts of one server: as many as a menu of commands can be searched in.
 pub(crate) const SERVER_PROMPTS: usize = 100;
 
-/// Of one prompt; nobody types more.
+/// Of one prompt; more is not typed.
 pub(crate) const PROMPT_ARGUMENTS: usize = 16;
 
 /// A name of a prompt or of an argument, which is shown in a menu.
@@ -201,5 +237,5 @@ pub(crate) const REDIRECT_TIME: Duration = Duration::from_secs(10);
 /// Connections of browsers at once; they open some in advance.
 pub(crate) const REDIRECT_CONNECTIONS: usize = 16;
 
-/// Answers that are not the one that is waited for, before nobody is waited for any more.
+/// Answers that are not the one that is waited for, before the wait ends.
 pub(crate) const REDIRECT_STRAYS: usize = 100;

@@ -1,6 +1,7 @@
 //! What a server says of its tools, read page by page with caps. Nothing in it is believed: names are data,
 //! descriptions are cut, annotations only choose an icon.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use attache_core::legible::visible;
@@ -9,7 +10,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::limits::{DESCRIPTION_CHARACTERS, SCHEMA_BYTES, SCHEMAS_BYTES, SERVER_TOOLS, TITLE_CHARACTERS};
+use crate::http::{HeaderArguments, header_arguments};
+use crate::limits::{
+    DESCRIPTION_CHARACTERS, SCHEMA_BYTES, SCHEMAS_BYTES, SERVER_TOOLS, TITLE_CHARACTERS, TOOL_BYTES,
+};
 use crate::schema;
 
 /// One tool as its server describes it, made harmless.
@@ -61,6 +65,11 @@ impl ListedTool {
             is_task: false,
         }
     }
+
+    /// What it costs to have, roughly.
+    pub(crate) fn bytes(&self) -> usize {
+        TOOL_BYTES + self.name.len() + self.description.len() + self.schema.to_string().len()
+    }
 }
 
 /// The tools of a server so far.
@@ -68,6 +77,7 @@ impl ListedTool {
 pub(crate) struct Listing {
     pub(crate) tools: Vec<ListedTool>,
     schema_bytes: usize,
+    names: HashSet<String>,
     /// How many tools were too many, or twice there.
     pub(crate) left_out: usize,
 }
@@ -116,10 +126,7 @@ impl Listing {
         let page: Page<'_> =
             serde_json::from_str(page.get()).map_err(|error| format!("its list of tools: {error}"))?;
         for tool in page.tools {
-            let is_twice = || self.tools.iter().any(|known| known.name == tool.name);
-            // Looking for doubles in every list would take the square of a long one.
-            let is_known = self.tools.len() < 500 && is_twice();
-            if self.tools.len() >= SERVER_TOOLS || is_known {
+            if self.tools.len() >= SERVER_TOOLS || !self.names.insert(tool.name.clone()) {
                 self.left_out += 1;
                 continue;
             }
@@ -127,6 +134,26 @@ impl Listing {
             self.tools.push(tool);
         }
         Ok(page.next_cursor.filter(|cursor| !cursor.is_empty() && self.tools.len() < SERVER_TOOLS))
+    }
+
+    /// The arguments that go into headers, too. A tool that wants what no header can be is left out.
+    pub(crate) fn take_header_arguments(&mut self) -> HeaderArguments {
+        let mut arguments = HeaderArguments::new();
+        let before = self.tools.len();
+        self.tools.retain(|tool| match header_arguments(&tool.schema) {
+            Ok(found) => {
+                if !found.is_empty() {
+                    arguments.insert(tool.name.clone(), found);
+                }
+                true
+            }
+            Err(why) => {
+                tracing::warn!(tool = visible(&tool.name), why, "a tool of an MCP server is left out");
+                false
+            }
+        });
+        self.left_out += before - self.tools.len();
+        arguments
     }
 
     fn listed(&mut self, tool: WireTool<'_>) -> ListedTool {
@@ -230,6 +257,14 @@ mod tests {
         assert_eq!(tool(json!({ "readOnlyHint": true })), ToolKind::Read);
         assert_eq!(tool(json!({ "destructiveHint": true, "readOnlyHint": true })), ToolKind::Edit);
         assert_eq!(tool(json!({})), ToolKind::Other);
+    }
+
+    #[test]
+    fn a_tool_that_is_twice_there_counts_once_in_the_longest_list() {
+        let tools: Vec<Value> =
+            (0..2_000).map(|number| json!({ "name": format!("t{}", number % 1_000) })).collect();
+        let (listing, _) = listed(json!({ "tools": tools }));
+        assert_eq!((listing.tools.len(), listing.left_out), (1_000, 1_000));
     }
 
     #[test]

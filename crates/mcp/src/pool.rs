@@ -17,7 +17,7 @@ use attache_sandbox::LazySandbox;
 
 use crate::launch;
 use crate::names::{digest, sanitised};
-use crate::oauth::LoginStore;
+use crate::oauth::{LoginPlan, LoginStore};
 use crate::server::{Server, ServerPlan};
 use crate::session::OpenedServers;
 
@@ -195,7 +195,13 @@ impl ToolServers for HostServers {
                 continue;
             }
             let server = self.server(entry, &workspace);
-            opened.add(entry, server);
+            let login = LoginPlan {
+                entry: entry.clone(),
+                root: workspace.root.clone(),
+                variables: self.settings.variables.clone(),
+                logins: self.settings.logins.clone(),
+            };
+            opened.add(login, server);
         }
         for waiting in
             waiting.iter().filter(|waiting| !opened.has(&waiting.name)).cloned().collect::<Vec<_>>()

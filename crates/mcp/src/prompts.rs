@@ -147,7 +147,7 @@ pub(crate) fn written(answer: &RawValue) -> Result<WrittenPrompt, String> {
 }
 
 impl WrittenPiece {
-    /// What stands for it in the text; a picture has no place there.
+    /// What takes its place in the text; a picture has no place there.
     fn text(self, written: &mut WrittenPrompt) -> Option<String> {
         let Self { r#type, text, data, mime_type, resource, uri, name } = self;
         match (r#type.as_str(), text, data, resource, uri) {

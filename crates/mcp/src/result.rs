@@ -1,5 +1,5 @@
 //! What a server answered to a call, as the model and the client get it: text cut and kept, pictures as
-//! pictures, everything else as a file or a name. A kind that nobody knows is shown as it is.
+//! pictures, everything else as a file or a name. An unknown kind is shown as it is.
 
 use std::path::{Path, PathBuf};
 

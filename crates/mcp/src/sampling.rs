@@ -22,6 +22,8 @@ use crate::limits::{
 /// The code that the protocol has for a user who would not.
 const REFUSED: i32 = -1;
 
+const ONLY_IN_CALLS: &str = "a model can be asked only within a call";
+
 /// What the servers of one session have used of a model.
 #[derive(Debug, Default)]
 pub(crate) struct SamplingBudget(
@@ -74,17 +76,15 @@ struct WireSaid {
 
 impl ServerEvents {
     pub(crate) fn sample(self: &Arc<Self>, params: Option<&RawValue>, responder: Responder) {
-        if self.sampling() == ServerSampling::Refused {
-            let text = "this client does not let servers ask its model";
-            return responder.error(ErrorObject::new(REFUSED, text));
+        if let Err(refusal) = self.lets_ask() {
+            return responder.error(refusal);
         }
         let question = match question(params) {
             Ok(question) => question,
             Err(problem) => return responder.error(ErrorObject::invalid_params(problem)),
         };
         let Some((caller, over)) = self.last_caller(|caller| caller.side_model.is_some()) else {
-            let text = "a model can be asked only within a call";
-            return responder.error(ErrorObject::new(REFUSED, text));
+            return responder.error(ErrorObject::new(REFUSED, ONLY_IN_CALLS));
         };
         let events = self.clone();
         tokio::spawn(async move {
@@ -93,6 +93,28 @@ impl ServerEvents {
                 Err(why) => responder.error(ErrorObject::new(REFUSED, why)),
             }
         });
+    }
+
+    /// The same where the server wants it before it answers a request of ours.
+    pub(crate) async fn sampled(
+        &self,
+        params: Option<&RawValue>,
+        caller: Option<&Caller>,
+    ) -> Result<Value, String> {
+        self.lets_ask().map_err(|refusal| refusal.message)?;
+        let question = question(params)?;
+        let caller = caller.filter(|caller| caller.side_model.is_some()).ok_or(ONLY_IN_CALLS)?;
+        let answer = self.answered(question, caller.clone(), CancellationToken::new()).await?;
+        Ok(wire_answer(&answer))
+    }
+
+    fn lets_ask(&self) -> Result<(), ErrorObject> {
+        match self.sampling() {
+            ServerSampling::Asked => Ok(()),
+            ServerSampling::Refused => {
+                Err(ErrorObject::new(REFUSED, "this client does not let servers ask its model"))
+            }
+        }
     }
 
     async fn answered(

@@ -57,7 +57,7 @@ pub(crate) struct ServerPlan {
     pub(crate) logins: Arc<dyn LoginStore>,
 }
 
-/// A server that somebody has. When nobody has it any more, it ends.
+/// A server in use. It ends when its last user is gone.
 #[derive(Debug)]
 pub(crate) struct Server {
     roots: watch::Sender<Vec<PathBuf>>,
@@ -254,9 +254,9 @@ impl Keeper {
                 let access = self.access(&url, &headers)?;
                 let opened = http::open(url, &headers, access.clone());
                 let (source, sink, agreement) = opened.map_err(Loss::for_good)?;
-                let agreed = |revision: &str| agreement.set(revision);
+                let (roots, agreement) = (RootsChange::Told, Some(&agreement));
                 let connected =
-                    client::connect(source, sink, events.clone(), deadlines, RootsChange::Told, agreed).await;
+                    client::connect(source, sink, events.clone(), deadlines, roots, agreement).await;
                 let (client, connection) = connected.map_err(|why| Loss::of_remote(why, access.as_ref()))?;
                 Ok(LiveServer { client, connection, local: None, access, events })
             }
@@ -267,7 +267,7 @@ impl Keeper {
                 let opened = http::open_sse(url, &headers, access.clone(), deadlines.connect).await;
                 let (source, sink) = opened.map_err(lost)?;
                 let connected =
-                    client::connect(source, sink, events.clone(), deadlines, RootsChange::Told, |_| {}).await;
+                    client::connect(source, sink, events.clone(), deadlines, RootsChange::Told, None).await;
                 let (client, connection) = connected.map_err(lost)?;
                 Ok(LiveServer { client, connection, local: None, access, events })
             }
@@ -301,8 +301,7 @@ impl Keeper {
         let (mut local, streams) = streams;
         let (source, sink) = json_lines(streams, MESSAGE_BYTES);
         let connected =
-            client::connect(source, sink, events.clone(), entry.deadlines, RootsChange::Another, |_| {})
-                .await;
+            client::connect(source, sink, events.clone(), entry.deadlines, RootsChange::Another, None).await;
         match connected {
             Ok((client, connection)) => {
                 Ok(LiveServer { client, connection, local: Some(local), access: None, events })
@@ -320,6 +319,8 @@ impl Keeper {
     async fn serve(&self, live: &mut LiveServer) -> Loss {
         let mut roots = self.plan.roots.clone();
         roots.mark_unchanged();
+        let listening = live.client.clone();
+        let mut listening = std::pin::pin!(listening.listen());
         loop {
             let listing = match live.client.list_tools().await {
                 Ok(listing) => listing,
@@ -336,6 +337,7 @@ impl Keeper {
                         return Loss::of_remote(why, access.as_ref());
                     }
                     Ok(()) = roots.changed() => client.roots_changed().await,
+                    () = &mut listening => {}
                     () = events.lists_changed.notified() => break,
                 }
             }

@@ -4,23 +4,27 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache_core::ports::BoxFuture;
 use attache_core::ports::mcp::{
-    ServerEntry, ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers,
-    WaitingServer, WrittenPrompt,
+    ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers, WaitingServer,
+    WrittenPrompt,
 };
 use attache_core::ports::tool::{Tool, ToolSource};
+use attache_core::ports::{BoxFuture, Delegate};
 use futures_util::future::join_all;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::limits::TAKEN_IN_BYTES;
+use crate::listing::{ListedTool, shortened};
 use crate::names::TakenNames;
+use crate::oauth::LoginPlan;
 use crate::prompts::ListedPrompt;
 use crate::sampling::SamplingBudget;
 use crate::server::{Server, ServerView};
 use crate::subscriptions::Subscriptions;
 use crate::tool::{McpTool, SessionShare};
 
+mod logins;
 mod prompts;
 
 #[derive(Debug)]
@@ -42,6 +46,7 @@ struct Members {
     budget: Arc<SamplingBudget>,
     /// All tools, while no server has others.
     tools: Option<Arc<[Arc<dyn Tool>]>>,
+    notices: ServerNotices,
 }
 
 #[derive(Debug)]
@@ -50,6 +55,8 @@ struct Member {
     about: String,
     /// Its program, arguments, names of variables or address; no value of a variable or header.
     reached: String,
+    /// What is needed to log in to it; `None` while nobody has consented to it.
+    login: Option<LoginPlan>,
     kind: MemberKind,
 }
 
@@ -66,6 +73,10 @@ struct RunningServer {
     view: watch::Receiver<ServerView>,
     generation: u64,
     tools: Vec<Arc<McpTool>>,
+    /// What all tools that it ever had cost: a session keeps those that are gone, so that they can say so.
+    taken_in: usize,
+    /// People were told that there is no more room.
+    is_told: bool,
     /// Names stay what they were when a tool comes back.
     given: HashMap<String, String>,
     /// The same for commands of prompts.
@@ -83,6 +94,7 @@ impl OpenedServers {
             commands: TakenNames::of_commands(),
             budget: Arc::default(),
             tools: None,
+            notices: notices.clone(),
         };
         Self { members: Mutex::new(members), notices, _guard: over.clone().drop_guard(), over }
     }
@@ -95,7 +107,8 @@ impl OpenedServers {
         self.lock().list.iter().any(|member| member.name == name)
     }
 
-    pub(crate) fn add(&mut self, entry: &ServerEntry, server: Arc<Server>) {
+    pub(crate) fn add(&mut self, login: LoginPlan, server: Arc<Server>) {
+        let entry = &login.entry;
         let from = match &entry.origin {
             ServerOrigin::Client => "of the editor".to_owned(),
             ServerOrigin::User => "of your configuration".to_owned(),
@@ -111,6 +124,8 @@ impl OpenedServers {
             view,
             generation: 0,
             tools: Vec::new(),
+            taken_in: 0,
+            is_told: false,
             given: HashMap::new(),
             given_commands: HashMap::new(),
             share: Arc::new(share),
@@ -120,6 +135,7 @@ impl OpenedServers {
             about: format!("{}, {from}", entry.transport.as_str()),
             reached: format!("{:?}", entry.transport),
             kind: MemberKind::Has(running),
+            login: Some(login),
         });
     }
 
@@ -128,13 +144,14 @@ impl OpenedServers {
             name: waiting.name,
             about: format!("of {}", waiting.file.display()),
             reached: String::new(),
+            login: None,
             kind: MemberKind::Waits(waiting.how),
         });
     }
 
     /// Tells people when a server fails, and not again while it only goes on failing.
     fn watch(&self, name: String, mut view: watch::Receiver<ServerView>) {
-        let notices = self.notices.clone();
+        let (notices, name) = (self.notices.clone(), shortened(&name, 40));
         tokio::spawn(self.over.clone().run_until_cancelled_owned(async move {
             let (mut is_told, mut prompts) = (false, 0);
             loop {
@@ -167,10 +184,22 @@ impl OpenedServers {
     }
 }
 
+impl RunningServer {
+    /// Whether there is room for a tool that is new, or other than it was.
+    fn takes_in(&mut self, tool: &ListedTool) -> bool {
+        let taken_in = self.taken_in + tool.bytes();
+        let fits = taken_in <= TAKEN_IN_BYTES;
+        if fits {
+            self.taken_in = taken_in;
+        }
+        fits
+    }
+}
+
 impl Members {
     /// Makes tools of what the servers list now. Those that have not changed stay the same objects.
     fn look(&mut self) {
-        let Self { list, names, tools, .. } = self;
+        let Self { list, names, tools, notices, .. } = self;
         for member in list {
             let MemberKind::Has(running) = &mut member.kind else { continue };
             let view = running.view.borrow().clone();
@@ -179,8 +208,13 @@ impl Members {
             }
             let mut before: HashMap<String, Arc<McpTool>> =
                 running.tools.drain(..).map(|tool| (tool.listed().name.clone(), tool)).collect();
+            let mut left_out = 0;
             for listed in view.tools.iter() {
                 let same = before.remove(&listed.name).filter(|tool| tool.listed() == listed);
+                if same.is_none() && !running.takes_in(listed) {
+                    left_out += 1;
+                    continue;
+                }
                 let given = running.given.entry(listed.name.clone());
                 let name = given.or_insert_with(|| names.take(&member.name, &listed.name)).clone();
                 let make = || {
@@ -188,6 +222,11 @@ impl Members {
                     Arc::new(McpTool::new(name, &member.name, &member.reached, listed.clone(), view, share))
                 };
                 running.tools.push(same.unwrap_or_else(make));
+            }
+            if left_out > 0 && !std::mem::replace(&mut running.is_told, true) {
+                let title =
+                    format!("The MCP server {} changes its tools all the time", shortened(&member.name, 40));
+                notices.tell(title, format!("{left_out} of them are left out, and what is new from now on"));
             }
             running.generation = view.generation;
             *tools = None;
@@ -288,6 +327,10 @@ impl SessionServers for OpenedServers {
         (!changed.is_empty()).then(|| {
             format!("<note>\nResources that you have read have changed: {}\n</note>", changed.join(", "))
         })
+    }
+
+    fn log_in(&self, name: &str, client: Option<Arc<dyn Delegate>>) -> Result<(), String> {
+        self.begin_login(name, client)
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

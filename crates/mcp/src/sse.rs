@@ -17,13 +17,20 @@ pub(crate) struct ServerEvent {
 pub(crate) struct EventReader {
     lines: LineFramer,
     event: ServerEvent,
+    /// Also of an event without data: a server says so where to go on before it has anything to say.
+    last_id: Option<String>,
     /// The event had a line, or lines together, above the cap.
     is_too_long: bool,
 }
 
 impl Default for EventReader {
     fn default() -> Self {
-        Self { lines: LineFramer::new(MESSAGE_BYTES + 64), event: ServerEvent::default(), is_too_long: false }
+        Self {
+            lines: LineFramer::new(MESSAGE_BYTES + 64),
+            event: ServerEvent::default(),
+            last_id: None,
+            is_too_long: false,
+        }
     }
 }
 
@@ -47,11 +54,18 @@ impl EventReader {
                 continue;
             }
             let event = std::mem::take(&mut self.event);
+            if event.id.is_some() {
+                self.last_id.clone_from(&event.id);
+            }
             if !std::mem::take(&mut self.is_too_long) && !event.data.is_empty() {
                 return Some(event);
             }
         }
         None
+    }
+
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.last_id.as_deref()
     }
 
     fn field(&mut self, line: &str) {
@@ -101,6 +115,18 @@ mod tests {
             event("", "last", None),
         ];
         assert_eq!(events(&[STREAM.as_bytes()]), expected);
+    }
+
+    #[test]
+    fn where_to_go_on_is_known_without_a_word() {
+        let mut reader = EventReader::default();
+        reader.feed(b"id: 5\ndata:\n\n");
+        assert_eq!((reader.next(), reader.last_id()), (None, Some("5")));
+        reader.feed(b"data: x\n\nid: 6\ndata: cut");
+        assert_eq!(
+            (reader.next().map(|event| event.data).as_deref(), reader.last_id()),
+            (Some("x"), Some("5"))
+        );
     }
 
     #[test]

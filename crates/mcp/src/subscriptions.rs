@@ -38,7 +38,7 @@ impl Subscriptions {
         self.lock().keys().cloned().collect()
     }
 
-    /// What nobody asked for says nothing.
+    /// What was not asked for says nothing.
     pub(crate) fn changed(&self, uri: &str) {
         if let Some(count) = self.lock().get_mut(uri) {
             *count += 1;

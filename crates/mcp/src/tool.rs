@@ -2,7 +2,8 @@
 //! name it `mcp:SERVER:TOOL`, and without one its user is asked.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use attache_core::ports::BoxFuture;
@@ -12,11 +13,11 @@ use attache_core::ports::tool::{
     ToolRuntime, ToolSpec,
 };
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::client::{CallFailure, ServerClient};
 use crate::handler::{Caller, ProgressNews};
-use crate::limits::PROGRESS_LINES;
+use crate::limits::{PROGRESS_LINES, PROGRESS_PAUSE};
 use crate::listing::{ListedAction, ListedTool, shortened};
 use crate::names::{digest, sanitised};
 use crate::resources::ResourceWish;
@@ -43,6 +44,39 @@ pub(crate) struct SessionShare {
     pub(crate) read: ReadResources,
     /// Of all its servers.
     pub(crate) budget: Arc<SamplingBudget>,
+}
+
+/// The last lines that a server has said of a call, until they are shown.
+#[derive(Debug, Default)]
+struct LiveLines {
+    /// Why a lock: those who add and who shows are two futures. Held for a line only.
+    lines: Mutex<VecDeque<String>>,
+    news: Notify,
+}
+
+impl LiveLines {
+    fn add(&self, line: String) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.push_back(line);
+        if lines.len() > PROGRESS_LINES {
+            lines.pop_front();
+        }
+        self.news.notify_one();
+    }
+
+    fn text(&self) -> String {
+        let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    /// What is new at once, then as often as anybody can look. Never ends.
+    async fn show(&self, show: impl Fn(String)) -> Infallible {
+        loop {
+            self.news.notified().await;
+            show(self.text());
+            tokio::time::sleep(PROGRESS_PAUSE).await;
+        }
+    }
 }
 
 impl McpTool {
@@ -105,27 +139,20 @@ impl McpTool {
             Err(text) => return ToolOutcome::Error { text, presentation: Some(presentation) },
         };
         let began = Instant::now();
-        let mut lines = VecDeque::new();
-        let show = |news: ProgressNews| {
-            lines.push_back(news.line());
-            if lines.len() > PROGRESS_LINES {
-                lines.pop_front();
-            }
-            let text: Vec<String> = lines.iter().cloned().collect();
-            let content = vec![Shown::Text { text: fenced(&text.join("\n")) }];
-            runtime.progress.show(Presentation { content, ..self.presentation() });
-        };
+        let live = LiveLines::default();
+        let show = |news: ProgressNews| live.add(news.line());
         let caller = Caller {
             call_id: runtime.call_id.clone(),
             client: runtime.site.client.clone(),
             side_model: runtime.side_model.clone(),
             budget: self.session.budget.clone(),
+            questions: Arc::default(),
         };
         let calling = async {
             match self.listed.action {
-                ListedAction::Call => client.call(&self.listed, &input, caller, show).await,
+                ListedAction::Call => client.call(&self.listed, &input, &caller, show).await,
                 ListedAction::Resources => match ResourceWish::of(&input) {
-                    Ok(wish) => client.resources(wish, &self.session.read).await,
+                    Ok(wish) => client.resources(wish, &self.session.read, &caller).await,
                     Err(problem) => Err(CallFailure::Refused(problem.to_owned())),
                 },
             }
@@ -135,6 +162,10 @@ impl McpTool {
             answer = calling => answer,
             // Dropping the call tells the server.
             () = runtime.cancel.cancelled() => Err(CallFailure::Refused("cancelled".to_owned())),
+            never = live.show(|text| {
+                let content = vec![Shown::Text { text: fenced(&text) }];
+                runtime.progress.show(Presentation { content, ..self.presentation() });
+            }) => match never {},
         };
         let metadata = OutcomeMetadata {
             duration_ms: u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -195,7 +226,33 @@ impl Tool for McpTool {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn however_much_is_said_it_is_shown_as_often_as_anybody_looks_and_to_the_last_line() {
+        let (live, shown) = (LiveLines::default(), Mutex::new(Vec::new()));
+        let saying = async {
+            for number in 0..10_000 {
+                live.add(format!("line {number}"));
+                if number % 100 == 0 {
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            }
+            tokio::time::sleep(PROGRESS_PAUSE * 2).await;
+        };
+        tokio::select! {
+            biased;
+            () = saying => {}
+            never = live.show(|text| shown.lock().unwrap().push(text)) => match never {},
+        }
+        let shown = shown.into_inner().unwrap();
+        assert!((10..=13).contains(&shown.len()), "{}", shown.len());
+        assert_eq!(shown[0], "line 0");
+        let last = shown.last().unwrap();
+        assert!(last.ends_with("line 9999") && last.lines().count() == PROGRESS_LINES, "{last}");
+    }
 
     #[test]
     fn no_name_of_a_tool_is_a_pattern() {

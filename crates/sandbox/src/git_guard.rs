@@ -40,7 +40,7 @@ use rustix::io::Errno;
 use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
 use crate::paths::path_of;
 use crate::sandbox::Level;
-use baseline::{Baselines, Others, PendingBaseline, Told};
+use baseline::{Announced, Baselines, Others, PendingBaseline};
 use below::Below;
 use findings::{Findings, undone_again_and_again};
 pub use git_paths::belongs_to_git;
@@ -171,7 +171,7 @@ impl GitGuard {
     /// Of a tree that is too large for any search: once for each session, since it stays so.
     fn not_looked_through(&self, root: &GuardedRoot, path: &Path) -> Option<String> {
         let told = root.baselines.as_ref().map(|baselines| baselines.tell_once(&self.session));
-        if let Some(Ok(Told::Before)) = told {
+        if let Some(Ok(Announced::Before)) = told {
             return None;
         }
         Some(format!(

@@ -57,7 +57,7 @@ pub(crate) const COMMAND_TASKS: u64 = 8_192;
 pub(crate) const COMMAND_FILE_BYTES: u64 = 16 * 1024 * 1024 * 1024;
 
 /// The same for a command that runs unasked: it has the scratch directory for what it keeps for later commands,
-/// and nobody has agreed to more.
+/// and the user has agreed to no more.
 pub(crate) const UNASKED_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
 /// By how much the scratch directory may grow while such a command runs, and how many entries are counted: an

@@ -31,7 +31,7 @@ pub enum Origin {
     System,
     /// It lies here in the workspace, or leads there.
     Project(PathBuf),
-    /// It stands in for what this file of the project names.
+    /// It starts what this file of the project names.
     ChosenBy(PathBuf),
 }
 

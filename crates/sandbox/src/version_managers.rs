@@ -54,7 +54,7 @@ pub(crate) enum StandIn {
     As(String),
 }
 
-/// Whether the program at `file`, which is there, stands in for another.
+/// Whether the program at `file`, which is there, starts another in its place.
 pub(crate) fn stand_in(file: &Path) -> StandIn {
     let is_place = |path: &Path| {
         let directory = path.parent().unwrap_or(path);

@@ -1,4 +1,4 @@
-//! What an expansion stands for and what it runs. `$x`, `${x…}`, `$(…)`, `$((…))`, `<(…)`; no quotes, no words.
+//! What an expansion becomes and what it runs. `$x`, `${x…}`, `$(…)`, `$((…))`, `<(…)`; no quotes, no words.
 
 use tree_sitter::Node;
 

@@ -56,7 +56,7 @@ pub struct Context<'a> {
     pub directory: &'a Path,
     /// What `~` and `$HOME` stand for.
     pub home: Option<&'a Path>,
-    /// What `$TMPDIR` stands for, where that is known.
+    /// The value of `$TMPDIR`, where that is known.
     pub temporary: Option<&'a Path>,
     /// What lies where. The reader has no other way to a file system.
     pub disk: &'a dyn Disk,

@@ -96,7 +96,7 @@ impl Reader<'_> {
 }
 
 /// What of a word may be the name of a file: all of it, the value of an option (`-Ffile`, `--file=file`), and
-/// what stands between separators.
+/// what is between separators.
 fn possible_names(word: &str) -> impl Iterator<Item = &str> {
     let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
     let flags = letters.chars().take_while(char::is_ascii_alphanumeric).count();

@@ -22,7 +22,7 @@ pub(super) enum Value {
     /// A text, or `@file` for the text of a file, also behind a name and `=`.
     Data,
     Read,
-    /// A file read that stands for the first operand.
+    /// A file to read, in the place of the first operand.
     PatternFile,
     /// The same, and what it says is done.
     ScriptFile,
@@ -143,7 +143,7 @@ impl Program {
         self.short.values().chain(self.long.values()).any(|value| *value > Value::Instead)
     }
 
-    /// What follows a long option. Any beginning of its name stands for it; where several options begin so, for
+    /// What follows a long option. Any beginning of its name means it; where several options begin so, for
     /// the one with the most to judge.
     pub(super) fn long_value(&self, name: &str) -> Option<Value> {
         if let Some(value) = self.long.get(name) {

@@ -53,7 +53,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unclear> {
     Ok(tree)
 }
 
-/// What stands for other characters than ASCII before the grammar, byte by byte, and for a `-` that it loses.
+/// What replaces other characters than ASCII before the grammar, byte by byte, and for a `-` that it loses.
 /// Bash takes them for plain characters of words that are no part of names; this is one, too, and no text has
 /// it of its own.
 const STAND_IN: char = '\u{1}';

@@ -180,7 +180,7 @@ fn nothing_that_passes_does_more_than_read() {
     assert!(passed.into_inner() >= CASES as usize / 20);
 }
 
-/// Whether nobody would be asked.
+/// Whether the command would run without a question.
 fn passes(command: &str, root: &Path) -> bool {
     let footprint = read(command, &Context { directory: root, home: Some(root), ..super::context() });
     footprint.touches.iter().all(|touch| match touch {

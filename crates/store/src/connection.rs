@@ -41,7 +41,7 @@ pub(crate) struct Connector {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Files {
     Writable,
-    /// On a medium that nobody here can write to: SQLite could not make the index of its log, and need not.
+    /// On a medium that can't be written to: SQLite could not make the index of its log, and need not.
     Frozen,
 }
 

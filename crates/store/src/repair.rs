@@ -81,7 +81,7 @@ fn attachable(path: &Path) -> String {
 fn rows_into(mut connection: Connection) -> rusqlite::Result<Result<(), String>> {
     let version = connection.query_row("PRAGMA damaged.user_version", [], |row| row.get(0))?;
     migrations::apply_up_to(&mut connection, version)?;
-    // Of both files: nobody writes to the damaged one while it is read.
+    // Of both files: no process writes to the damaged one while it is read.
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if let Some(lost) = damage_to_rows(&connection)? {
         return Ok(Err(lost));

@@ -2,7 +2,7 @@
 
 use crate::limits;
 
-/// What a word stands for.
+/// What a word of the question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Words {
     Whole,
@@ -11,7 +11,7 @@ pub(crate) enum Words {
 }
 
 /// Words and phrases that must all occur; `None` when nothing in it can be looked for. "What is in quotes"
-/// stands for itself; a quote that is not closed goes to the end.
+/// means itself; a quote that is not closed goes to the end.
 pub(crate) fn expression(typed: &str, words: Words) -> Option<String> {
     let mut terms: Vec<String> = Vec::new();
     for (nth, piece) in typed.split('"').enumerate() {

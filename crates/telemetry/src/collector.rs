@@ -82,7 +82,7 @@ impl Collector {
         url.to_string()
     }
 
-    /// Which headers go along; their values are nobody's business.
+    /// Which headers go along; their values stay secret.
     pub fn header_names(&self) -> Vec<String> {
         self.headers.keys().map(ToString::to_string).collect()
     }

@@ -1,4 +1,4 @@
-//! Takes spans and hands them to a task that sends them. The task begins with the first span; nobody ever waits
+//! Takes spans and hands them to a task that sends them. The task begins with the first span; no caller waits
 //! for it, but the end of the process for a moment.
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -178,7 +178,7 @@ impl Home {
         self.start_logging_to(log.into(), arguments)
     }
 
-    /// Starts `attache acp` with a stderr that nobody reads: whatever it writes there meets a broken pipe.
+    /// Starts `attache acp` with a stderr without a reader: whatever it writes there meets a broken pipe.
     pub fn start_with_closed_stderr(&self, arguments: &[&str]) -> Agent {
         let mut agent = self.start_logging_to(Stdio::piped(), arguments);
         drop(agent.child.stderr.take());
@@ -204,6 +204,12 @@ impl Home {
     /// What the agents wrote to stderr so far.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.log_path()).unwrap_or_default()
+    }
+
+    /// The same, and what they wrote to their log file.
+    pub fn all_logs(&self) -> String {
+        let file = std::fs::read_to_string(self.home().join("logs/attache.log")).unwrap_or_default();
+        format!("{}{file}", self.log())
     }
 
     /// Processes of this home that are still there after a patient wait (I8).

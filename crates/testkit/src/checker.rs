@@ -75,7 +75,7 @@ pub struct Violation {
 pub enum Ending {
     /// The client waited for everything: each request must have been answered.
     Complete,
-    /// The agent was killed or the pipe cut: open requests are nobody's fault.
+    /// The agent was killed or the pipe cut: open requests are no mistake.
     Cut,
 }
 

@@ -163,7 +163,7 @@ impl TestClient {
         self.reading.send_replace(Reading::Going);
     }
 
-    /// Closes the agent's output from this end: it has nobody to write to any more.
+    /// Closes the agent's output from this end: it has no reader any more.
     pub fn close_output(&self) {
         self.reading.send_replace(Reading::Closed);
     }

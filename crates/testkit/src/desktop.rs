@@ -1,11 +1,11 @@
-//! A desktop's session bus with a keyring that nobody here wrote.
+//! A desktop's session bus with a real keyring.
 
 use std::process::Stdio;
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 
-/// A session bus with a keyring that nobody here wrote.
+/// A session bus with a real keyring.
 #[derive(Debug)]
 pub struct Desktop {
     directory: tempfile::TempDir,

@@ -90,7 +90,7 @@ impl Validator {
         self.validate(&self.error, error)
     }
 
-    /// Who answers `method`; `None` for methods nobody described.
+    /// Who answers `method`; `None` for unknown methods.
     pub fn side(&self, method: &str) -> Option<Side> {
         self.sides.get(method).copied()
     }

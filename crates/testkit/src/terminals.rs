@@ -108,7 +108,7 @@ impl TerminalClient {
         self.0.state.lock().unwrap().processes.iter().for_each(|process| process.kill());
     }
 
-    /// As if it were killed: nobody reads what is printed, and nobody ends anything.
+    /// As if it were killed: what is printed is not read, and nothing is ended.
     pub fn vanish(&self) {
         for process in &self.0.state.lock().unwrap().processes {
             process.is_abandoned.store(true, Ordering::Relaxed);
@@ -267,7 +267,7 @@ struct Process {
 impl Process {
     fn start(command: &TerminalCommand) -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
-        // What a client is given comes on top of what it has; nobody types, and the input does not end.
+        // What a client is given comes on top of what it has; no keys are typed, and the input does not end.
         let mut child = Command::new(&command.program)
             .args(&command.arguments)
             .env("EDITOR_SECRET", "canary")

@@ -107,7 +107,7 @@ fn hunk(group: &[DiffOp], old_lines: &[&str], new_lines: &[&str]) -> Option<Diff
     let changed = group.iter().find(|operation| operation.tag() != DiffTag::Equal)?;
     let old = first.old_range().start..last.old_range().end;
     let new = first.new_range().start..last.new_range().end;
-    // A deletion at the end of the file has no line that follows: the last one stands for it.
+    // A deletion at the end of the file has no line that follows: the last one is named instead.
     let line = (changed.new_range().start + 1).min(new_lines.len()).max(1);
     Some(DiffHunk {
         #[cfg(test)]

@@ -145,7 +145,7 @@ fn helper(programs: &Programs, name: &str) -> io::Result<OsString> {
     })
 }
 
-/// In memory: nobody else can change what a hook is told, and nobody has to wait until it is read.
+/// In memory: no other process can change what a hook is told, and we need not wait until it is read.
 fn input(text: &str) -> io::Result<File> {
     let mut file = File::from(rustix::fs::memfd_create("hook-input", MemfdFlags::CLOEXEC)?);
     file.write_all(text.as_bytes())?;

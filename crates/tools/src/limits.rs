@@ -171,7 +171,7 @@ pub(crate) const TEMPLATES: usize = 500;
 /// Directories below `commands` that become part of a command's name.
 pub(crate) const TEMPLATE_DEPTH: usize = 3;
 
-/// Files that are named in a notice about what was left out: a list of hundreds tells nobody anything.
+/// Files that are named in a notice about what was left out: a list of hundreds helps no reader.
 pub(crate) const LEFT_OUT_TOLD: usize = 10;
 
 /// How far imports of imports are followed.

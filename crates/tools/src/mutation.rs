@@ -190,7 +190,7 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
     Ok(ToolPlan::new(touched_paths, presentation))
 }
 
-/// Those that nobody may read unasked, and that hold something.
+/// Those that may not be read without a question, and that hold something.
 fn closed(originals: &[Original]) -> impl Iterator<Item = &Original> {
     let holds = |original: &&Original| !matches!(original.content, OriginalContent::Missing(_));
     originals.iter().filter(|original| original.readable == Readable::Closed).filter(holds)

@@ -31,7 +31,7 @@ impl Pictures for PictureFitter {
         let turn = Arc::clone(&self.turn);
         Box::pin(async move {
             let fitting = async move {
-                // Held by the work itself: it goes on when nobody waits for it any more.
+                // Held by the work itself: it goes on when its caller is gone.
                 let turn = turn.acquire_owned().await.map_err(|error| error.to_string())?;
                 let work = tokio::task::spawn_blocking(move || {
                     let fitted = fit(&bytes);

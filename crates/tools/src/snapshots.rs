@@ -15,7 +15,7 @@ use crate::texts::{Deed, Original, OriginalContent, TextStore};
 
 pub use mover::SnapshotMover;
 
-/// The mode of a new file that can be run, where nobody has changed it.
+/// The mode of a new file that can be run, where it was not changed.
 const EXECUTABLE: u32 = 0o755;
 
 /// Tells what a change is about to do; it may be made when this has returned without an error.
@@ -31,7 +31,7 @@ pub(crate) async fn tell_change(
     if files.is_empty() {
         return Ok(());
     }
-    sink.record(CallSnapshot { title: title.to_owned(), files, uncovered: None }).await
+    sink.record(CallSnapshot { title: title.to_owned(), files, ..CallSnapshot::default() }).await
 }
 
 async fn of_change(sink: &dyn SnapshotSink, original: &Original, deed: &Deed) -> FileSnapshot {
@@ -103,7 +103,7 @@ pub(crate) async fn of_path(sink: &dyn SnapshotSink, path: &Path, reach: &OpenRo
     }
 }
 
-/// What a command left there; `None` where nobody can say.
+/// What a command left there; `None` where that is not known.
 pub(crate) async fn left_at(path: &Path, reach: &OpenRoots) -> Option<FileState> {
     match look(path, reach).await {
         Ok(FoundThere::Nothing) => Some(FileState::Absent),

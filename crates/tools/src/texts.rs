@@ -304,8 +304,8 @@ fn client_error(path: &Path, action: &'static str, source: DelegateError) -> Fil
     FileError::Client { path: path.to_owned(), action, source }
 }
 
-/// Off the runtime's threads: disks may take their time. What has begun goes on when nobody waits for it any
-/// more.
+/// Off the runtime's threads: disks may take their time. What has begun goes on when its caller has
+/// stopped waiting.
 async fn blocking<T: Send + 'static>(
     path: &Path,
     action: &'static str,

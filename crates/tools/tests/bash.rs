@@ -176,7 +176,7 @@ async fn no_signal_is_blocked_or_ignored() {
     let masks = output(&trial, "grep -E 'SigBlk|SigIgn' /proc/self/status; true").await;
     for line in masks.lines() {
         let mask = u64::from_str_radix(line.split_whitespace().nth(1).unwrap(), 16).unwrap();
-        // Signals 32 and 33 belong to the C library, which lets nobody set them.
+        // Signals 32 and 33 belong to the C library, which does not let programs set them.
         assert_eq!(mask & !(3 << 31), 0, "{masks}");
     }
 }

@@ -209,7 +209,7 @@ async fn an_edit_outside_the_roots_shows_its_diff_when_it_asks() {
     }
     let new = trial.plan("write", json!({"path": "../new/dir/x.txt", "content": "x\n"})).await.unwrap();
     assert!(matches!(new.presentation.content.as_slice(), [Shown::Diff { old_text: None, .. }]), "{new:?}");
-    // What does not fit would tell the model what the file holds, and a key is nobody's to see.
+    // What does not fit would tell the model what the file holds, and a key must not be shown.
     let misfit = json!({"path": "../out.txt", "old_string": "two", "new_string": "2"});
     let key = json!({"path": "../id_rsa", "old_string": "one", "new_string": "1"});
     for input in [misfit, key] {

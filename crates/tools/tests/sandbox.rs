@@ -1,4 +1,4 @@
-//! What the sandbox holds when nobody else does: every test here lets each command pass.
+//! What the sandbox holds alone: every test here lets each command pass.
 
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
@@ -249,7 +249,7 @@ async fn what_runs_or_rules_stays_as_it_is() {
     ] {
         refused(&trial, command).await;
     }
-    // What is made writable by force is nobody's.
+    // What is made writable by force does not count.
     run(
         &trial,
         "chmod u+w .claude .git/hooks; echo x > .claude/settings.json; echo x > .git/hooks/pre-commit",

@@ -11,6 +11,7 @@ use attache_core::ports::snapshots::MoveOutcome;
 use attache_core::ports::{BoxFuture, FileMover, SnapshotSink, ToolOutcome, ToolRuntime};
 use attache_core::snapshot::{self, CallSnapshot, FilePlan, MoveDirection, SnapshotShelf};
 use attache_testkit::fakes::blobs::MemoryBlobs;
+use attache_testkit::fakes::delegate::{FakeEditor, Manner};
 use attache_tools::{Equipment, FileTurns, SnapshotMover};
 use serde_json::{Value, json};
 
@@ -310,4 +311,30 @@ async fn a_move_gives_no_rights_and_leads_nowhere_else() {
     assert!(
         ["bad0", "bad1", "bad2", "dir/bad3"].iter().all(|name| root.join(name).symlink_metadata().is_err())
     );
+}
+
+/// No client removes a file: one that was made goes from the disk, if that has what the editor shows.
+#[tokio::test]
+async fn a_file_that_was_made_in_an_editor_goes_if_it_was_saved() {
+    let mut trial = Trial::new();
+    let editor = FakeEditor::with_texts();
+    trial.client = Some(Arc::new(editor.clone()));
+    let files = Rewindable::on(trial);
+    for name in ["new/saved.txt", "new/unsaved.txt", "other/changed.txt"] {
+        files.call("write", json!({"path": name, "content": "made\n"})).await.unwrap();
+    }
+    files.trial.put("new/saved.txt", "made\r\n");
+    files.trial.put("other/changed.txt", "made\nand formatted\n");
+    let became = files.move_files(0, MoveDirection::Back).await;
+    let expected = Became {
+        moved: names(&["new/saved.txt"]),
+        conflicts: names(&["other/changed.txt"]),
+        not_covered: names(&["new/unsaved.txt"]),
+    };
+    assert_eq!(became, expected);
+    assert_eq!(files.trial.names(), ["other"], "directories that were made go, too");
+    assert_eq!(files.trial.text("other/changed.txt"), "made\nand formatted\n");
+    assert_eq!(editor.buffer(files.root().join("new/unsaved.txt")).unwrap(), "made\n");
+    editor.behave(Manner::Silent);
+    assert_eq!(files.move_files(0, MoveDirection::Forward).await.not_covered.len(), 3);
 }

@@ -13,6 +13,7 @@ use attache_core::slash_commands;
 use attache_core::task::ASKED_CALL;
 use serde_json::{Map, Value};
 
+use super::legible::{visible, visible_line};
 use super::line::StepMessageId;
 use super::{
     EncodeResult, Notices, ThoughtUpdates, WireView, commands, compaction, content, line, selection, tool,
@@ -198,9 +199,10 @@ struct NoticeUpdate<'a> {
 fn tell(entry: Entry<'_>, view: &WireView, news: NoticeUpdate<'_>, out: &mut Vec<u8>) -> EncodeResult {
     let NoticeUpdate { severity, title, description, lasting } = news;
     let description = description.filter(|description| !description.is_empty());
+    // Names of files and servers, and what those said, are part of many.
     match (view.notices, view.thoughts) {
         (Notices::Wanted, _) => {
-            let notice = Notice::new(severity, title).description(description.map(str::to_owned));
+            let notice = Notice::new(severity, visible_line(title)).description(description.map(visible));
             line::update(entry, &SessionUpdate::Notice(notice), out)
         }
         (Notices::Unwanted, ThoughtUpdates::Show) => {
@@ -208,8 +210,7 @@ fn tell(entry: Entry<'_>, view: &WireView, news: NoticeUpdate<'_>, out: &mut Vec
             if let Some(description) = description {
                 words = format!("{words}: {}", one_line(description));
             }
-            words.push('\n');
-            line::update(entry, &aside(entry, words, lasting), out)
+            line::update(entry, &aside(entry, format!("{}\n", visible_line(&words)), lasting), out)
         }
         (Notices::Unwanted, ThoughtUpdates::Drop) => Ok(()),
     }

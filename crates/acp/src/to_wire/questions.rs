@@ -58,8 +58,13 @@ pub fn foreign_form(session_id: &SessionId, form: Form) -> Result<Value, serde_j
 
 /// An address for the user to visit.
 pub fn address_request(session_id: &SessionId, address: &AddressOffer) -> CreateElicitationRequest {
-    let scope = ElicitationSessionScope::new(session_id.as_str().to_owned())
-        .tool_call_id(agent_client_protocol_schema::v1::ToolCallId::new(address.call_id.as_str().to_owned()));
+    let scope = ElicitationSessionScope::new(session_id.as_str().to_owned());
+    let scope = match &address.call_id {
+        Some(call) => {
+            scope.tool_call_id(agent_client_protocol_schema::v1::ToolCallId::new(call.as_str().to_owned()))
+        }
+        None => scope,
+    };
     let mode = ElicitationUrlMode::new(scope, address.id.clone(), address.url.clone());
     CreateElicitationRequest::new(ElicitationMode::Url(mode), visible(&address.message))
 }

@@ -25,7 +25,7 @@ pub(crate) struct ScenarioEditor {
 }
 
 /// One look at what has arrived.
-pub(crate) struct Look {
+pub(crate) struct Observation {
     pub(crate) items: Vec<String>,
     end: usize,
 }
@@ -119,14 +119,14 @@ impl ScenarioEditor {
     }
 
     /// What has come since the last time it was told, and how far that goes.
-    pub(crate) fn look(&self, names: &mut Names, shown: &[String], live: Live) -> Look {
+    pub(crate) fn look(&self, names: &mut Names, shown: &[String], live: Live) -> Observation {
         let received = self.client.received();
         let teller = &mut Teller { asked: &self.asked, names, details: Details { shown, live } };
-        Look { items: teller.items(&received[self.told..]), end: received.len() }
+        Observation { items: teller.items(&received[self.told..]), end: received.len() }
     }
 
     /// What was looked at is told; what has come since is not.
-    pub(crate) fn tell(&mut self, look: &Look) {
+    pub(crate) fn tell(&mut self, look: &Observation) {
         self.told = look.end;
     }
 

@@ -174,8 +174,7 @@ impl Teller<'_> {
 
     fn call_update(&mut self, update: &Value) -> Option<String> {
         let status = word(&update["status"]);
-        let is_live = status == "in_progress" && !update["content"].is_null();
-        if is_live && self.details.live == Live::LeftOut {
+        if is_live_view(update) && self.details.live == Live::LeftOut {
             return None;
         }
         // The title is told when it is new: with the arguments.
@@ -352,17 +351,24 @@ impl Teller<'_> {
     }
 }
 
+/// What a call that runs shows of itself.
+fn is_live_view(update: &Value) -> bool {
+    word(&update["status"]) == "in_progress" && !update["content"].is_null()
+}
+
 /// Calls that run side by side end in any order: their results are told in the order in which the calls were
-/// made.
+/// made. What is shown of running ones in between comes by chance, and before all of them.
 fn in_order_of_calls(messages: &[Value]) -> Vec<&Value> {
     let call = |message: &Value| message["params"]["update"]["toolCallId"].clone();
+    let is_live = |message: &Value| is_live_view(&message["params"]["update"]);
     let is_result = |message: &Value| {
         ["completed", "failed"].contains(&message["params"]["update"]["status"].as_str().unwrap_or_default())
     };
     let place = |message: &&Value| messages.iter().position(|other| call(other) == call(message));
     let mut ordered: Vec<&Value> = messages.iter().collect();
-    for results in ordered.chunk_by_mut(|a, b| is_result(a) && is_result(b)) {
-        results.sort_by_key(place);
+    let may_move = |message: &Value| is_result(message) || is_live(message);
+    for results in ordered.chunk_by_mut(|a, b| may_move(a) && may_move(b)) {
+        results.sort_by_key(|message| is_result(message).then(|| place(message)));
     }
     ordered
 }

@@ -55,10 +55,7 @@ impl FormDialog {
             KeyCode::BackTab => self.at = self.at.saturating_sub(1),
             KeyCode::Enter => return self.next(),
             _ => {
-                self.complaint = None;
-                if let Some(field) = self.fields.get_mut(self.at) {
-                    field.key(key);
-                }
+                self.complaint = self.fields.get_mut(self.at).and_then(|field| field.key(key).err());
             }
         }
         FormStep::Nothing
@@ -99,7 +96,7 @@ impl FormDialog {
     pub(crate) fn lines(&self, look: ScreenLook, width: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let Some(field) = self.fields.get(self.at.min(self.fields.len().saturating_sub(1))) else {
-            let text = format!("enter agrees {0} ctrl-d declines {0} esc stops the turn", look.dot());
+            let text = format!("enter agrees {0} ctrl-d declines {0} esc cancels", look.dot());
             return vec![Line::from(look.span(Tone::Quiet, cut(&text, width, look.ellipsis())))];
         };
         let place = match self.fields.len() {
@@ -120,7 +117,7 @@ impl FormDialog {
             lines.push(Line::from(look.span(Tone::Bad, cut(complaint, width, look.ellipsis()))));
         }
         let keys = field.keys(look);
-        let help = format!("{keys} {0} ctrl-d no answer {0} esc stops the turn", look.dot());
+        let help = format!("{keys} {0} ctrl-d declines {0} esc cancels", look.dot());
         lines.push(Line::from(look.span(Tone::Quiet, cut(&help, width, look.ellipsis()))));
         lines
     }

@@ -1,4 +1,4 @@
-//! The one way to a terminal: what it would obey, or nobody could see, is written out. Pipes and files get
+//! The one way to a terminal: what it would obey, or can't be seen, is written out. Pipes and files get
 //! exact bytes.
 
 use std::io::{self, IsTerminal, Write};
@@ -17,7 +17,7 @@ pub(crate) enum AnswerKind {
 #[derive(Debug)]
 pub(crate) struct AnswerWriter<W: Write> {
     out: W,
-    /// `None` where nobody sees it.
+    /// `None` where it is not shown.
     seen: Option<AnswerKind>,
     /// The beginning of a character whose end is not written yet.
     rest: Vec<u8>,

@@ -131,8 +131,15 @@ impl FileReader<'_> {
             Some(HookEvent::Compaction) if matcher.is_about_calls() => {
                 Some("is \"manual\" or \"auto\" for a compaction".to_owned())
             }
+            Some(HookEvent::SubagentEnd) if matcher.is_about_calls() => {
+                Some("names subagents, as \"explore|reviewer\"".to_owned())
+            }
             Some(
-                HookEvent::BeforeTool | HookEvent::AfterTool | HookEvent::Permission | HookEvent::Compaction,
+                HookEvent::BeforeTool
+                | HookEvent::AfterTool
+                | HookEvent::Permission
+                | HookEvent::Compaction
+                | HookEvent::SubagentEnd,
             )
             | None => None,
         };

@@ -16,7 +16,7 @@ pub(crate) struct TelemetrySettings {
     pub(crate) endpoint: Option<Sourced<BaseUrl>>,
     pub(crate) content: Option<Sourced<bool>>,
     pub(crate) service_name: Option<Sourced<String>>,
-    /// Name and value; `${NAME}` in a value stands for a variable.
+    /// Name and value; `${NAME}` in a value is a variable.
     pub(crate) headers: Option<Sourced<Vec<(String, String)>>>,
 }
 

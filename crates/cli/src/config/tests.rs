@@ -761,6 +761,10 @@ fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
             "[[hooks]]\nevent = \"compaction\"\ncommand = \"x\"\nmatcher = \"auto x\"",
             "~/config.toml:4: `hooks[1].matcher` is \"manual\" or \"auto\" for a compaction",
         ),
+        (
+            "[[hooks]]\nevent = \"SubagentStop\"\ncommand = \"x\"\nmatcher = \"explore src/*\"",
+            "~/config.toml:4: `hooks[1].matcher` names subagents, as \"explore|reviewer\"",
+        ),
     ];
     for (text, message) in table {
         let told = Place::with(text).errors_with(&[], &[]);

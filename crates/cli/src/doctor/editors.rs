@@ -14,7 +14,7 @@ const PAGE: &str = include_str!("editors.md");
 /// Text is as wide as the terminal, but never wider than is good to read.
 const WIDEST: usize = 80;
 
-/// A piece of the page that stands by itself.
+/// A piece of the page that is complete by itself.
 #[derive(Debug, Default)]
 struct EditorSection {
     /// `Zed`, `Neovim with avante.nvim`; empty for what holds for all.

@@ -97,7 +97,7 @@ fn transport(args: &McpAddArgs) -> Result<ServerTransport> {
         bail!("headers and a transport belong to an address, and `{first}` is a program");
     }
     let (command, arguments) = match rest {
-        // As it stands in the documentation of a server, within quotes.
+        // As the documentation of a server writes it, within quotes.
         [] if first.contains(char::is_whitespace) => {
             let mut words = first.split_whitespace().map(str::to_owned);
             (words.next().unwrap_or_default(), words.collect())

@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{ServerEntry, ServerOrigin, ServerTransport};
+use serde_json::{Value, json};
+use toml_edit::{DocumentMut, Item};
 
 use super::{edit, json};
 use crate::answer;
@@ -14,7 +16,7 @@ use crate::limits::MAX_CONFIG_FILE_BYTES;
 use crate::setup::Sources;
 
 /// Below the home.
-const PLACES: [&str; 10] = [
+const PLACES: [&str; 13] = [
     ".claude.json",
     ".config/Claude/claude_desktop_config.json",
     "Library/Application Support/Claude/claude_desktop_config.json",
@@ -25,6 +27,9 @@ const PLACES: [&str; 10] = [
     ".gemini/settings.json",
     ".qwen/settings.json",
     ".config/zed/settings.json",
+    ".config/opencode/opencode.json",
+    ".config/opencode/opencode.jsonc",
+    ".codex/config.toml",
 ];
 
 pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<ExitCode> {
@@ -92,10 +97,55 @@ fn read(file: &Path) -> Result<Option<(PathBuf, Vec<ServerEntry>)>> {
         return Ok(None);
     };
     let shown = file.display().to_string();
+    let is_toml = file.extension().is_some_and(|extension| extension == "toml");
+    let text = if is_toml { from_toml(&text, &shown)? } else { text };
     let entries = json::servers(&text, &shown, ServerOrigin::User).map_err(anyhow::Error::msg)?;
     Ok(Some((file.to_owned(), entries)))
 }
 
+/// The same as JSON; of a file with anything else in it only the servers.
+fn from_toml(text: &str, shown: &str) -> Result<String> {
+    const TABLE: &str = "mcp_servers";
+    let document: DocumentMut = text.parse().with_context(|| format!("{shown} is not valid TOML"))?;
+    let servers = document.get(TABLE).with_context(|| format!("{shown}: there is no table {TABLE} in it"))?;
+    Ok(json!({ TABLE: as_json(servers) }).to_string())
+}
+
+/// Dates are no part of a server, and become texts.
+fn as_json(item: &Item) -> Value {
+    if let Some(table) = item.as_table_like() {
+        return table.iter().map(|(name, item)| (name.to_owned(), as_json(item))).collect();
+    }
+    if let Some(array) = item.as_array() {
+        return array.iter().map(|value| as_json(&Item::Value(value.clone()))).collect();
+    }
+    let number = item.as_integer().map(Value::from).or_else(|| item.as_float().map(Value::from));
+    let plain = number.or_else(|| item.as_bool().map(Value::from));
+    plain.unwrap_or_else(|| item.as_str().map_or_else(|| item.to_string(), str::to_owned).into())
+}
+
 fn counted(count: usize) -> String {
     if count == 1 { "1 server".to_owned() } else { format!("{count} servers") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_in_toml_are_read_and_nothing_else() {
+        let text = "model = \"x\"\n[mcp_servers.git]\ncommand = \"uvx\"\nargs = [\"mcp-server-git\"]\nstartup_timeout_sec = 5\n\
+                    [mcp_servers.git.env]\nTOKEN = \"t\"\n[mcp_servers.far]\nurl = \"https://x.test\"\nenabled = true\n";
+        let found: Value = serde_json::from_str(&from_toml(text, "config.toml").unwrap()).unwrap();
+        assert_eq!(
+            found,
+            json!({ "mcp_servers": {
+            "git": { "command": "uvx", "args": ["mcp-server-git"], "startup_timeout_sec": 5, "env": { "TOKEN": "t" } },
+            "far": { "url": "https://x.test", "enabled": true },
+        } })
+        );
+        for (bad, why) in [("model = 1", "no table mcp_servers"), ("[", "not valid TOML")] {
+            assert!(format!("{:#}", from_toml(bad, "config.toml").unwrap_err()).contains(why), "{bad}");
+        }
+    }
 }

@@ -48,7 +48,8 @@ fn table(value: &Value) -> Option<&Map<String, Value>> {
     let is_table = |table: &&Map<String, Value>| {
         !table.is_empty() && table.values().all(|entry| entry.get("command").or(entry.get("url")).is_some())
     };
-    named.or_else(|| value.as_object().filter(is_table))
+    let bare = || [value.get("mcp"), Some(value)].into_iter().flatten().find_map(Value::as_object);
+    named.or_else(|| bare().filter(is_table)).or_else(|| value.as_object().filter(is_table))
 }
 
 impl ServersFile<'_> {
@@ -132,7 +133,8 @@ fn transport(entry: &Value) -> Result<ServerTransport, String> {
     }
     let (command, arguments) = command(fields)?;
     let directory = text(&["cwd"]).map(Into::into);
-    Ok(ServerTransport::Stdio { command, arguments, environment: pairs(fields, "env")?, directory })
+    let variables = if fields.contains_key("env") { "env" } else { "environment" };
+    Ok(ServerTransport::Stdio { command, arguments, environment: pairs(fields, variables)?, directory })
 }
 
 /// A program and its arguments; some write them as one list, some as an object.
@@ -209,6 +211,7 @@ mod tests {
             r#"{"mcp": {"servers": {"git": {"command": ["uvx", "mcp-server-git"]}}}}"#,
             r#"{"context_servers": {"git": {"command": {"path": "uvx", "args": ["mcp-server-git"]}}}}"#,
             r#"{"git": {"command": "uvx", "args": ["mcp-server-git"]}}"#,
+            r#"{"$schema": "x", "mcp": {"git": {"type": "local", "command": ["uvx", "mcp-server-git"]}}}"#,
             "{\n // a comment \"x\"\n\"mcpServers\": {\"git\": /* y */ {\"command\": \"uvx\", \"args\": [\"mcp-server-git\",],},},\n}",
         ] {
             let found = read(text);

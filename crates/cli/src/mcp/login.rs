@@ -104,7 +104,7 @@ async fn plan(sources: &Sources, name: &str, logins: Arc<ServerLogins>) -> Resul
     Ok(LoginPlan { entry, root, variables: sources.variables.clone(), logins })
 }
 
-/// One that an editor has, and nobody else.
+/// One that only an editor has.
 fn at_address(url: &str) -> ServerEntry {
     ServerEntry {
         name: url.to_owned(),

@@ -28,7 +28,7 @@ pub(crate) fn servers_of(found: &ProjectFiles) -> ToldServers {
     of_files.chain(own).collect()
 }
 
-/// A line for each server that is other than it was; nothing where nobody knows what was.
+/// A line for each server that is other than it was; nothing where it is not known what was.
 pub(crate) fn changes(before: &ToldServers, now: &ToldServers) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, what) in now {

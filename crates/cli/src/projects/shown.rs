@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use attache_core::legible::legible_line;
 use attache_core::ports::projects::ConsentRequest;
 use attache_core::trust::{TrustChange, TrustChangeKind};
-use toml_edit::{Document, Item};
+use toml_edit::{Document, Item, TableLike};
 
 use crate::mcp::told::{self, ToldServers};
 use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
@@ -35,10 +36,17 @@ pub(crate) fn shown(
         text.push_str(String::from_utf8_lossy(bytes).trim_end());
         text.push('\n');
     }
-    let runs = hooks_of(found);
+    let mut runs: Vec<String> =
+        hooks_of(found).iter().map(|hook| format!("runs by itself at {hook}\n")).collect();
+    // What has changed of servers stands at the top.
+    if changes.is_none() {
+        let servers = told::servers_of(found);
+        let line = |(name, what): (&String, &String)| format!("MCP server {}: {what}\n", legible_line(name));
+        runs.extend(servers.iter().map(line));
+    }
     if !runs.is_empty() {
         text.push('\n');
-        runs.iter().for_each(|hook| text.push_str(&format!("runs by itself at {hook}\n")));
+        text.extend(runs);
     }
     let removed = changes.into_iter().flatten().filter(|change| change.kind == TrustChangeKind::Removed);
     removed.for_each(|change| text.push_str(&format!("\n--- {} (gone)\n", change.path.display())));
@@ -52,7 +60,6 @@ fn hooks_of(found: &ProjectFiles) -> Vec<String> {
     let Ok(document) = Document::parse(String::from_utf8_lossy(bytes).into_owned()) else {
         return Vec::new();
     };
-    let Some(hooks) = document.get("hooks").and_then(Item::as_array_of_tables) else { return Vec::new() };
     let shown = |item: Option<&Item>| match item {
         None => "?".to_owned(),
         Some(item) => match item.as_str() {
@@ -60,7 +67,16 @@ fn hooks_of(found: &ProjectFiles) -> Vec<String> {
             None => item.to_string().trim().to_owned(),
         },
     };
-    hooks.iter().map(|hook| format!("{}: {}", shown(hook.get("event")), shown(hook.get("command")))).collect()
+    let one = |hook: &dyn TableLike| format!("{}: {}", shown(hook.get("event")), shown(hook.get("command")));
+    match document.get("hooks") {
+        Some(Item::ArrayOfTables(hooks)) => hooks.iter().map(|hook| one(hook)).collect(),
+        // `hooks = [{ … }]` is the same list.
+        Some(Item::Value(hooks)) => {
+            let tables = hooks.as_array().into_iter().flatten().filter_map(|hook| hook.as_inline_table());
+            tables.map(|hook| one(hook)).collect()
+        }
+        Some(Item::None | Item::Table(_)) | None => Vec::new(),
+    }
 }
 
 /// What a project's servers are, if it still is what was shown.

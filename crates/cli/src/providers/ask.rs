@@ -34,7 +34,7 @@ pub(super) struct ServerAnswers {
 pub(super) struct Asking<'a> {
     opener: &'a Opener,
     wait: Duration,
-    /// Who goes on waiting for what is late; nobody, if a person waits for the answer themselves.
+    /// Who goes on waiting for what is late; not needed if a person waits for the answer.
     inquiries: Option<&'a Inquiries>,
 }
 

@@ -1,5 +1,5 @@
 //! All providers of a process behind one `Model` port, as they stand now. Looking again reads the keys anew and
-//! asks servers on this machine what they have; everything else asks nobody.
+//! asks servers on this machine what they have; everything else sends nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 

@@ -39,7 +39,7 @@ pub(super) async fn run(sources: &Sources, store: ReadOnlyStore, arguments: &Sea
     tell(&store.search(query).await?, arguments)
 }
 
-/// What came as one argument with blanks was in quotes on the command line: it stands together.
+/// What came as one argument with blanks was in quotes on the command line: it is one phrase.
 fn question(arguments: &[String]) -> String {
     let stands_together = |word: &&String| word.contains(char::is_whitespace) && !word.contains('"');
     let term = |word: &String| match Some(word).filter(stands_together) {

@@ -280,7 +280,7 @@ pub(super) fn value_text(value: &Value) -> String {
 
 pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
     match name {
-        // Summed up in the line of the message; what calls changed stands with them.
+        // Summed up in the line of the message; what calls changed is shown with them.
         "usage" | snapshot::PART_NAME => Ok(()),
         compaction::PART_NAME => compaction_lines(text, data),
         environment::PART_NAME => {

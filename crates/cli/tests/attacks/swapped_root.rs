@@ -1,4 +1,4 @@
-//! The directory of a session, swapped for a link while nobody ran.
+//! The directory of a session, swapped for a link while attache did not run.
 
 use std::os::unix::fs::symlink;
 

@@ -76,7 +76,7 @@ async fn a_faulty_agent_is_a_clear_line() {
     );
 }
 
-/// 60,000 updates, lines that are none, and kinds that nobody knows: all of it is passed over or taken.
+/// 60,000 updates, lines that are none, and unknown kinds: all of it is passed over or taken.
 #[tokio::test]
 async fn a_flood_is_only_as_fast_as_it_is_read() {
     let home = home("");

@@ -94,3 +94,21 @@ fn a_question_of_the_agent_is_a_form() {
     stage.tmux.press(&["2", "Enter"]);
     stage.wait_for_rest("Thank you.");
 }
+
+/// The form of an MCP server, in the middle of its call.
+#[test]
+fn a_question_of_a_server_is_a_form() {
+    let stage = Stage::new("on \"ask\"\n  call srv_ask {}\n  ---\n  text \"Thank you.\"\n");
+    let server = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mcp/server.py");
+    stage.home.write_config(&format!(
+        "sandbox = \"off\"\n[mcp.srv]\ncommand = [\"python3\", {:?}, \"good\"]\n[[permissions]]\npermission = \"mcp:srv:*\"\n\
+         action = \"allow\"\n",
+        server.to_str().unwrap()
+    ));
+    stage.chat("");
+    stage.say("ask");
+    let screen = stage.tmux.wait_for("The MCP server srv asks: Which");
+    assert!(screen.contains("Colour"), "{screen}");
+    stage.tmux.write_line("teal");
+    stage.wait_for_rest("Thank you.");
+}

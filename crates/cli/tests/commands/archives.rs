@@ -128,6 +128,14 @@ async fn large_export(home: &Home, session: &str) -> (std::path::PathBuf, usize)
     (file, parts)
 }
 
+/// Kills of an import, spread over all of it and a little more; `TEST_SOAK` multiplies them, to 200 at least.
+const KILLS: u32 = 40;
+
+fn kills() -> u32 {
+    let soak = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse::<u32>().ok());
+    soak.map_or(KILLS, |repeats| (KILLS * repeats).max(200))
+}
+
 /// SIGKILL at any moment: the session is there whole or not at all, and the import can be done again.
 #[tokio::test]
 async fn an_import_that_is_killed_leaves_all_or_nothing() {
@@ -139,7 +147,7 @@ async fn an_import_that_is_killed_leaves_all_or_nothing() {
     run(&empty_home(), &["sessions", "import", path]).await;
     let takes = started.elapsed();
     let (mut whole, mut nothing) = (0, 0);
-    for round in 0..40_u32 {
+    for round in 0..kills() {
         let other = empty_home();
         let mut child = other
             .command()
@@ -148,7 +156,7 @@ async fn an_import_that_is_killed_leaves_all_or_nothing() {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        tokio::time::sleep(takes * round / 26).await;
+        tokio::time::sleep(takes * (round % KILLS) / 26).await;
         if child.try_wait().unwrap().is_none() {
             child.kill().await.unwrap();
         }
@@ -164,6 +172,7 @@ async fn an_import_that_is_killed_leaves_all_or_nothing() {
         let counts = database::row_counts(&other);
         assert_eq!((counts.sessions, counts.parts), (1, parts as i64 + 2_000), "round {round}");
     }
+    println!("{nothing} kills before the commit, {whole} behind it");
     assert!(whole > 0 && nothing > 0, "kills on both sides of the commit: {whole} whole, {nothing} nothing");
 }
 

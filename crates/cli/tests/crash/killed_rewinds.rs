@@ -12,6 +12,9 @@ use crate::story::{started, times_to_kill, user_messages};
 /// Kills of each kind, in a test run.
 const KILLS: u32 = 8;
 
+/// With fewer kills between two files than one in this many, something is wrong with the test.
+const KILLS_PER_MEETING: u32 = 8;
+
 /// Files that each turn writes: enough that a kill falls between two of them.
 const FILES: usize = 12;
 
@@ -19,6 +22,12 @@ const TURNS: [&str; 3] = ["one", "two", "three"];
 
 /// Microseconds from a request to the kill, at most: longer than the whole of it takes.
 const LATEST_KILL: u64 = 25_000;
+
+/// The same from the moment on in which files begin to move.
+const LATEST_KILL_OF_FILES: u64 = 4_000;
+
+/// How long a rewind may take until its files move, or until it is over.
+const FILES_MOVE: Duration = Duration::from_millis(500);
 
 /// When the next process of a kind is killed, at the latest: so that about as many die before the commit as
 /// behind it, whatever the machine does beside.
@@ -116,6 +125,22 @@ fn is_moving_files(home: &Home, session: &str) -> bool {
         .unwrap()
 }
 
+/// Comes back when files begin to move; after a while, too, if they were faster.
+async fn until_files_move(home: &Home, session: &str) {
+    let database = connect(home);
+    let mut is_moving = database
+        .prepare("SELECT json_extract(metadata_json, '$.moving_files') IS NOT NULL FROM chat_sessions WHERE id = ?1")
+        .unwrap();
+    let deadline = tokio::time::Instant::now() + FILES_MOVE;
+    while tokio::time::Instant::now() < deadline {
+        if is_moving.query_row([session], |row| row.get(0)).unwrap() {
+            return;
+        }
+        // Not a sleep: that would take as long as all of the files.
+        tokio::task::yield_now().await;
+    }
+}
+
 async fn talk(home: &Home) -> (String, Vec<Value>) {
     let agent = started(home).await;
     agent.client.always_choose("allow_once");
@@ -151,10 +176,56 @@ async fn prepare(agent: &Agent, session: &str, messages: &[Value], visible: usiz
     visible
 }
 
+fn seed() -> u64 {
+    let seed = std::env::var("TEST_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
+    seed.unwrap_or_else(|| u64::from(std::process::id()))
+}
+
+/// Between two files of a rewind, or of one that is taken back: the next process moves the rest before it shows
+/// the session to anybody.
+#[tokio::test]
+async fn a_kill_between_two_files_leaves_none_behind() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), &script());
+    let (session, messages) = talk(&home).await;
+    let wanted = times_to_kill(KILLS);
+    let (mut visible, mut kills, mut meetings) = (TURNS.len(), 0, 0);
+    while meetings < wanted {
+        assert!(
+            kills < wanted * KILLS_PER_MEETING,
+            "seed {seed}: only {meetings} of {kills} kills met files"
+        );
+        let about = format!("seed {seed}, kill {kills}");
+        let mut agent = started(&home).await;
+        assert_eq!(check(&home, &agent, &session, &about).await, visible, "{about}: what was found stays");
+        let (method, params, after) = match visible == TURNS.len() {
+            true => {
+                let to = random.below(TURNS.len() as u64) as usize;
+                ("_attache/session/rewind", json!({"sessionId": session, "messageId": messages[to]}), to)
+            }
+            false => ("_attache/session/unrewind", json!({"sessionId": session}), TURNS.len()),
+        };
+        drop(agent.client.start(method, params));
+        until_files_move(&home, &session).await;
+        tokio::time::sleep(Duration::from_micros(random.below(LATEST_KILL_OF_FILES))).await;
+        agent.kill().await;
+        agent.client.wait_for_end().await;
+        agent.client.finish_cut();
+        kills += 1;
+        meetings += u32::from(is_moving_files(&home, &session));
+        let next = started(&home).await;
+        visible = check(&home, &next, &session, &about).await;
+        assert_eq!(visible, after, "{about}: the rows were committed before any file moved");
+        assert!(!is_moving_files(&home, &session), "{about}: nothing is left to do");
+        next.finish(&home).await;
+    }
+    println!("{kills} kills, {meetings} of them between two files");
+}
+
 #[tokio::test]
 async fn a_kill_leaves_rewinds_and_copies_whole() {
-    let seed = std::env::var("TEST_KILL_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed: u64 = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    let seed = seed();
     let mut random = Random(seed);
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), &script());
     let (session, messages) = talk(&home).await;

@@ -165,6 +165,25 @@ async fn a_hook_of_a_project_runs_only_with_consent_and_only_held() {
     assert!(received.contains("config.toml:4: `hooks[1].sandbox` can't be set by a project"), "{received}");
 }
 
+/// However the same is written, what runs by itself is told before it is agreed to.
+#[tokio::test]
+async fn what_a_project_would_run_is_told_in_any_spelling() {
+    let home = home("on *\n  text \"done\"\n");
+    let inline = "hooks = [{ \"e\\u0076ent\" = \"turn-end\", command = \".attache/hooks/end.sh\" }]\n\
+                  [mcp]\nlocal = { command = [\"./server\", \"--all\"] }\n";
+    put(&home, ".attache/config.toml", inline);
+    put(&home, ".mcp.json", "{\"mcpServers\": {\"other\": {\"url\": \"http://127.0.0.1:1/mcp\"}}}");
+    let output = home.command().arg("trust").arg(home.workspace()).output().await.unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
+    for line in [
+        "runs by itself at turn-end: .attache/hooks/end.sh\n",
+        "MCP server local: ./server --all",
+        "MCP server other: http://127.0.0.1:1/mcp",
+    ] {
+        assert!(shown.contains(line), "{line}: {shown}");
+    }
+}
+
 #[tokio::test]
 async fn consent_covers_every_script_or_no_hook_runs() {
     let home = home("on *\n  text \"done\"\n");
@@ -204,6 +223,9 @@ async fn consent_covers_every_script_or_no_hook_runs() {
     let (hooks, scripts) = (project.join(".attache/hooks"), project.join("scripts"));
     std::fs::rename(&hooks, &scripts).unwrap();
     std::os::unix::fs::symlink("../scripts", &hooks).unwrap();
+    turn(&home, &[]).await;
+    assert!(!ran.exists(), "what was agreed to is not there under its name any more");
+    trust().await;
     let received = turn(&home, &[]).await;
     assert!(!ran.exists(), "the agent may write in `scripts`");
     assert!(received.contains(".attache/hooks: a link leads there"), "{received}");

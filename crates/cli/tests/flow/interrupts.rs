@@ -36,7 +36,7 @@ async fn one_interrupt_cancels_the_turns_and_the_agent_goes_on() {
     tokio::time::sleep(LATER).await;
     stage.agent.signal(Signal::INT);
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // No prompt: whether the signal is seen before or behind it is nobody's promise.
+    // No prompt: whether the signal is seen before or behind it is not promised.
     stage.agent.client.expect("session/list", json!({})).await;
     stage.finish().await;
 }

@@ -1,4 +1,4 @@
-//! What stands for a user's browser: gets addresses of this machine, and goes where it is sent.
+//! In the place of a user's browser: gets addresses of this machine, and goes where it is sent.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -42,7 +42,7 @@ pub(crate) async fn ask(method: &str, url: &str, body: &str) -> Got {
     Got { head: head.to_owned(), body: body.to_owned() }
 }
 
-/// To the authorization server and back, with nobody who says no. The page at the end.
+/// To the authorization server and back, with no one who says no. The page at the end.
 pub(crate) async fn browse(url: &str) -> Got {
     let mut got = get(url).await;
     while let Some(next) = got.location() {

@@ -3,7 +3,7 @@
 use attache_testkit::binary::Home;
 use serde_json::json;
 
-use crate::stage::{call, home, open, server_path, shown};
+use crate::stage::{call, home, open, server_path, shown, until_settled};
 
 async fn run(home: &Home, words: &[&str]) -> (bool, String, String) {
     let output = home.command().arg("mcp").args(words).output().await.unwrap();
@@ -35,11 +35,12 @@ async fn a_server_is_added_tested_used_and_removed() {
         "{out}{err}"
     );
     let (_, out, _) = run(&home, &["list"]).await;
-    assert!(out.contains("test (stdio, of your configuration): ready: 12 tools"), "{out}");
+    assert!(out.contains("test (stdio, of your configuration): ready: 13 tools"), "{out}");
     let agent = home.start();
     agent.initialize().await;
     agent.client.always_choose("allow_once");
     let id = open(&agent, &home, &[]).await;
+    until_settled(&agent, &id).await;
     assert!(shown(&call(&agent, &id, "go").await).contains("TOKEN=canary"));
     agent.finish(&home).await;
     let printed = home.command().arg("--print-config").output().await.unwrap();

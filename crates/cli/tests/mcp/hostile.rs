@@ -2,11 +2,26 @@
 
 use std::time::{Duration, Instant};
 
+use attache_testkit::binary::Agent;
 use serde_json::{Value, json};
 
-use crate::stage::{call, calls, home, named, open, session, shown, thoughts};
+use crate::stage::{call, calls, home, named, open, session, shown, thoughts, until_settled};
 
 const SCRIPT: &str = "on \"go\"\n  call good_echo {\"text\":\"still here\"}\n  ---\n  text \"done\"\non \"bad\"\n  call bad_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n";
+
+/// Until `/mcp` says that this one is ready.
+async fn until_there(agent: &Agent, id: &str, name: &str) {
+    for _ in 0..240 {
+        let mark = agent.client.mark();
+        agent.prompt(id, "/mcp").await.unwrap();
+        let said: String = agent.client.updates_since(mark, id).iter().map(Value::to_string).collect();
+        if said.contains(&format!("`{name}` (stdio, of the editor): ready")) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{name} does not come");
+}
 
 /// The others work, whatever one does.
 #[tokio::test]
@@ -19,6 +34,7 @@ async fn a_server_that_does_not_come_up_leaves_the_others_usable() {
         let began = Instant::now();
         let id = open(&agent, &home, &[named("bad", mode), named("good", "good")]).await;
         assert!(began.elapsed() < Duration::from_secs(2), "{mode}: session/new took {:?}", began.elapsed());
+        until_there(&agent, &id, "good").await;
         let began = Instant::now();
         let result = call(&agent, &id, "go").await;
         assert!(shown(&result).contains("echo: still here"), "{mode}: {result}");
@@ -111,6 +127,7 @@ async fn annotations_lower_no_verdict_and_no_built_in_name_is_given_away() {
     agent.initialize().await;
     // `web` and `fetch` would be the name of a built-in tool, and the server says that it only reads.
     let id = open(&agent, &home, &[named("web", "lies")]).await;
+    until_settled(&agent, &id).await;
     agent.prompt(&id, "mode").await.unwrap();
     agent.client.always_choose("reject_once");
     agent.prompt(&id, "go").await.unwrap();
@@ -131,6 +148,7 @@ async fn annotations_lower_no_verdict_and_no_built_in_name_is_given_away() {
     agent.initialize().await;
     agent.client.always_choose("reject_once");
     let id = open(&agent, &home, &[named("web", "lies")]).await;
+    until_settled(&agent, &id).await;
     let result = call(&agent, &id, "write").await;
     assert_eq!(result["status"], "failed", "it was asked about, and refused: {result}");
     assert!(!home.workspace().join("a").exists());
@@ -224,9 +242,115 @@ async fn a_server_that_nags_bothers_nobody_who_shows_no_forms_and_asks_few_at_on
         _ => attache_testkit::client::Reply::choose("allow_once", params),
     });
     let id = open(&agent, &home, &[named("bad", "nags")]).await;
+    until_settled(&agent, &id).await;
     assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
     let asked = agent.client.received();
     let count = asked.iter().filter(|message| message["method"] == "elicitation/create").count();
-    assert!((1..=32).contains(&count), "{count} questions at once");
+    assert_eq!(count, 1, "one question at a time");
     agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_server_that_names_its_tools_anew_all_the_time_takes_bounded_memory() {
+    let home = home("on *\n  text \"ok\"\n");
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "renames-all")]).await;
+    agent.prompt(&id, "hello").await.unwrap();
+    let before = agent.resident_bytes();
+    // Each time 4 MiB of schemas that were not there before.
+    for _ in 0..24 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        agent.prompt(&id, "hello").await.unwrap();
+    }
+    let grown = agent.peak_resident_bytes().saturating_sub(before);
+    assert!(grown < 48 * 1024 * 1024, "grown by {} KiB", grown / 1024);
+    let told = thoughts(&agent, &id);
+    assert_eq!(told.matches("The MCP server bad changes its tools all the time").count(), 1, "{told}");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_call_asks_its_user_one_thing_at_a_time_and_not_for_ever() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "form": {} } } });
+    agent.client.expect("initialize", params).await;
+    agent.client.set_policy(|method, params| match method {
+        "elicitation/create" => attache_testkit::client::Reply::Result(json!({ "action": "decline" })),
+        _ => attache_testkit::client::Reply::choose("allow_once", params),
+    });
+    let id = open(&agent, &home, &[named("bad", "nags")]).await;
+    until_settled(&agent, &id).await;
+    for asked in [20, 40] {
+        assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
+        let received = agent.client.received();
+        let count = received.iter().filter(|message| message["method"] == "elicitation/create").count();
+        assert_eq!(count, asked, "another call may ask again");
+    }
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_flood_of_progress_is_shown_as_often_as_anybody_looks() {
+    let home = home(SCRIPT);
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("bad", "tells-all")]).await;
+    let (mark, began) = (agent.client.mark(), Instant::now());
+    assert_eq!(call(&agent, &id, "bad").await["status"], "completed");
+    let most = began.elapsed().as_millis() / 100 + 5;
+    let updates = agent.client.updates_since(mark, &id);
+    let live = updates.iter().filter(|update| update["status"] == "in_progress").count();
+    assert!(live as u128 <= most, "{live} updates in {:?}", began.elapsed());
+    agent.finish(&home).await;
+}
+
+/// What a server says is shown, and nothing in it is obeyed by a terminal or hidden from its reader.
+#[tokio::test]
+async fn nothing_that_a_server_says_reaches_a_client_unseen() {
+    let home = home("on *\n  call b_ad_say {}\n  ---\n  text \"done\"\n");
+    std::fs::write(
+        home.workspace().join(".mcp.json"),
+        json!({ "mcpServers": { "wait\u{1b}[2J`ing": { "command": "true" } } }).to_string(),
+    )
+    .unwrap();
+    let agent = home.start();
+    let id =
+        session(&agent, &home, &[named("b\u{1b}ad\u{202e}", "unseen"), named("gone\u{7}", "exit")]).await;
+    agent.prompt(&id, "hello").await.unwrap();
+    agent
+        .client
+        .wait_for("a notice", |message| {
+            let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+            text.contains("is not available")
+        })
+        .await;
+    agent.prompt(&id, "/mcp").await.unwrap();
+    let mut shown = Value::from(agent.client.received());
+    for message in shown.as_array_mut().unwrap() {
+        // What the model is given stays as it is: the raw output is for programs.
+        message["params"]["update"]["rawOutput"].take();
+    }
+    let text = shown.to_string();
+    for part in ["a title", "what it says", "passwd: file:///etc/passwd", "waiting for consent"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let mut hidden = Vec::new();
+    unseen(&shown, &mut hidden);
+    assert!(hidden.is_empty(), "{hidden:?}");
+    agent.finish(&home).await;
+}
+
+/// The texts with something in them that can't be seen.
+fn unseen(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => {
+            let plain = text.replace(['\n', '\t'], "");
+            if attache_core::legible::visible_block(&plain) != plain {
+                found.push(text.clone());
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| unseen(item, found)),
+        Value::Object(fields) => fields.values().for_each(|field| unseen(field, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use attache_testkit::binary::{Agent, Home};
+use attache_testkit::client::Reply;
 use attache_testkit::desktop::Desktop;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -213,7 +214,7 @@ async fn a_user_logs_in_calls_a_tool_and_logs_out_and_no_token_is_seen() {
     assert_eq!(mode & 0o777, 0o600);
     assert!(kept(&home).contains("canary-refresh"), "else this test shows nothing");
     let trace = std::fs::read_to_string(&trace).unwrap();
-    for text in [&home.log(), &trace, &login_out, &login_err, &list, &config.1, &config.2, &failed] {
+    for text in [&home.all_logs(), &trace, &login_out, &login_err, &list, &config.1, &config.2, &failed] {
         assert!(!text.contains("canary"), "{text}");
     }
     let (ok, out, err) = run(&home, &["mcp", "logout", "notes"]).await;
@@ -392,6 +393,82 @@ async fn a_server_of_an_editor_is_logged_in_to_by_its_address() {
     logged_in(&home, &peer.resource).await;
     told(&agent, &id, "ready").await;
     agent.finish(&home).await;
+}
+
+/// The address of a login, as a client is told it.
+async fn told_address(agent: &Agent) -> String {
+    const BEFORE: &str = "Open this address in a browser to log in to notes: ";
+    let text = |message: &Value| {
+        message["params"]["update"]["content"]["text"].as_str().unwrap_or_default().to_owned()
+    };
+    let told = agent.client.wait_for("an address", |message| text(message).contains(BEFORE)).await;
+    text(&told).split_once(BEFORE).unwrap().1.trim().to_owned()
+}
+
+#[tokio::test]
+async fn a_login_is_begun_in_a_session() {
+    let peer = OAuthPeer::start("sdk").await;
+    let home = peer.home("");
+    let agent = home.start();
+    agent.initialize().await;
+    agent.client.always_choose("allow_once");
+    let id = open(&agent, &home, &[]).await;
+    told(&agent, &id, NEEDS).await;
+    for (typed, why) in [
+        ("/mcp login nots", "here is no MCP server `nots` here; there are: notes"),
+        ("/mcp login", "needs the name of a server"),
+        ("/mcp logon notes", "takes nothing, or `login NAME`, not `logon`"),
+    ] {
+        let mark = agent.client.mark();
+        agent.prompt(&id, typed).await.unwrap();
+        let said: String = agent.client.updates_since(mark, &id).iter().map(Value::to_string).collect();
+        assert!(said.contains(why), "{typed}: {said}");
+    }
+    agent.prompt(&id, "/mcp login notes").await.unwrap();
+    let address = told_address(&agent).await;
+    assert!(address.starts_with(&peer.issuer), "{address}");
+    assert_eq!(browse(&address).await.status(), 200);
+    told(&agent, &id, "ready").await;
+    assert!(note(&agent, &id).await.contains("buy milk"));
+    agent.finish(&home).await;
+    assert!(!home.all_logs().contains("canary"), "{}", home.all_logs());
+}
+
+#[tokio::test]
+async fn an_editor_that_shows_addresses_is_asked_to_show_that_of_a_login() {
+    let peer = OAuthPeer::start("sdk").await;
+    let home = peer.home("");
+    for (action, word) in [("decline", "Not logged in to notes"), ("accept", "Logged in to notes")] {
+        let agent = home.start();
+        let params = json!({ "protocolVersion": 1, "clientCapabilities": { "elicitation": { "url": {} } } });
+        agent.client.expect("initialize", params).await;
+        agent.client.set_policy(move |method, params| match method {
+            "elicitation/create" => Reply::Result(json!({ "action": action })),
+            _ => Reply::choose("allow_once", params),
+        });
+        let id = open(&agent, &home, &[]).await;
+        told(&agent, &id, NEEDS).await;
+        agent.prompt(&id, "/mcp login notes").await.unwrap();
+        let asked =
+            agent.client.wait_for("the question", |message| message["method"] == "elicitation/create").await;
+        let params = &asked["params"];
+        assert_eq!(params["mode"], "url");
+        assert_eq!(params["toolCallId"], Value::Null);
+        let place = params["message"].as_str().unwrap();
+        assert!(place.starts_with("Log in to the MCP server notes at http://127.0.0.1:"), "{place}");
+        if action == "accept" {
+            browse(params["url"].as_str().unwrap()).await;
+        }
+        agent
+            .client
+            .wait_for(word, |message| {
+                let text = message["params"]["update"]["content"]["text"].as_str().unwrap_or_default();
+                text.contains(word)
+            })
+            .await;
+        agent.finish(&home).await;
+    }
+    assert!(listed(&home).await.contains("ready: 1 tool"));
 }
 
 #[tokio::test]

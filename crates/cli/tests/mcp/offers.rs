@@ -5,7 +5,7 @@ use attache_testkit::binary::{Agent, Home};
 use attache_testkit::client::Reply;
 use serde_json::{Value, json};
 
-use crate::stage::{call, home, named, open, session, shown};
+use crate::stage::{call, home, named, open, session, shown, until_settled};
 
 /// What the model was sent of a prompt: it says so itself, where its script has no answer.
 async fn sent(agent: &Agent, id: &str, prompt: &str) -> String {
@@ -25,7 +25,9 @@ fn is_listed(message: &Value, name: &str) -> bool {
 async fn prompts_of_servers_are_commands() {
     let home = home("model vision images=true\non \"grow\"\n  call srv_grow {}\n  ---\n  text \"done\"\n");
     let agent = home.start_with(&["--model", "script/vision"]);
-    let id = session(&agent, &home, &[named("srv", "rich")]).await;
+    agent.initialize().await;
+    agent.client.always_choose("allow_once");
+    let id = open(&agent, &home, &[named("srv", "rich")]).await;
     // Before the server is there: its prompt waits for it.
     let said = sent(&agent, &id, "/srv:greet 'Ada Lovelace' very politely").await;
     assert!(
@@ -92,6 +94,7 @@ async fn with_addresses(home: &Home, action: &str) -> (Agent, String) {
         _ => Reply::choose("allow_once", params),
     });
     let id = open(&agent, home, &[named("srv", "rich")]).await;
+    until_settled(&agent, &id).await;
     (agent, id)
 }
 
@@ -161,6 +164,7 @@ async fn a_server_gets_an_answer_of_the_small_model_with_the_users_word_for_it()
             Reply::choose(if title.contains("wants to ask") { choice } else { "allow_once" }, params)
         });
         let id = open(&agent, &home, &[]).await;
+        until_settled(&agent, &id).await;
         let result = call(&agent, &id, "ask").await;
         assert!(shown(&result).contains(expected), "{choice}: {result}");
         let received = agent.client.received();
@@ -184,6 +188,7 @@ async fn a_server_that_may_not_ask_a_model_is_told_so_from_the_start() {
     agent.initialize().await;
     agent.client.always_choose("allow_once");
     let id = open(&agent, &home, &[]).await;
+    until_settled(&agent, &id).await;
     assert!(shown(&call(&agent, &id, "ask").await).contains("does not let servers ask its model"));
     let told = shown(&call(&agent, &id, "told").await);
     assert!(!told.contains("sampling") && told.contains("elicitation"), "{told}");

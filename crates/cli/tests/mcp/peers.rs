@@ -9,9 +9,9 @@ use attache_testkit::client::Reply;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-use crate::stage::{call, calls, home, open, session, shown};
+use crate::stage::{call, calls, home, open, session, shown, until_settled};
 
-fn peer(name: &str) -> PathBuf {
+pub(crate) fn peer(name: &str) -> PathBuf {
     let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");
     PathBuf::from(peers).join(name)
 }
@@ -100,6 +100,7 @@ async fn check_everything(server: &str) {
         _ => Reply::choose("allow_once", params),
     });
     let id = open(&agent, &home, &[]).await;
+    until_settled(&agent, &id).await;
     let mark = agent.client.mark();
     let results = calls(&agent, &id, "go").await;
     assert_eq!(results.len(), tools.len());
@@ -147,9 +148,14 @@ async fn listening(mode: &str) -> (Child, u16) {
     let mut command = Command::new("node");
     command.arg(program("server-everything")).arg(mode).env("PORT", port.to_string()).kill_on_drop(true);
     let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    for _ in 0..200 {
+    until_it_listens(port).await;
+    (child, port)
+}
+
+pub(crate) async fn until_it_listens(port: u16) {
+    for _ in 0..400 {
         if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return (child, port);
+            return;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

@@ -4,7 +4,7 @@
 use attache_testkit::binary::Home;
 use serde_json::json;
 
-use crate::stage::{call, home, open, server_path, shown};
+use crate::stage::{call, home, open, server_path, shown, until_settled};
 
 const SCRIPT: &str = "on \"go\"\n  call proj_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\non \"net\"\n  call proj_connect {\"port\":PORT}\n  ---\n  text \"done\"\non *\n  text \"ok\"\n";
 
@@ -24,6 +24,7 @@ async fn state(home: &Home, call_too: bool) -> (String, String) {
     agent.initialize().await;
     agent.client.always_choose("allow_once");
     let id = open(&agent, home, &[]).await;
+    until_settled(&agent, &id).await;
     agent.prompt(&id, "hello").await.unwrap();
     let mark = agent.client.mark();
     agent.prompt(&id, "/mcp").await.unwrap();
@@ -88,6 +89,7 @@ async fn a_server_of_a_project_has_no_network_unless_it_says_so() {
         agent.initialize().await;
         agent.client.always_choose("allow_once");
         let id = open(&agent, &home, &[]).await;
+        until_settled(&agent, &id).await;
         let result = shown(&call(&agent, &id, "net").await);
         assert!(result.contains(expected), "{network:?}: {result}");
         agent.finish(&home).await;

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use attache_testkit::binary::Agent;
 use attache_testkit::client::Reply;
 use serde_json::{Value, json};
 
-use crate::stage::{call, calls, home, named, open, session, shown, thoughts};
+use crate::stage::{call, calls, home, named, open, session, shown, thoughts, until_settled};
 
 #[tokio::test]
 async fn a_call_is_asked_about_and_its_result_shown() {
@@ -50,6 +51,7 @@ async fn rules_of_the_configuration_name_servers_and_tools() {
     let agent = home.start();
     agent.initialize().await;
     let id = open(&agent, &home, &[named("test", "good")]).await;
+    until_settled(&agent, &id).await;
     let results = calls(&agent, &id, "go").await;
     assert_eq!(results[0]["status"], "completed", "{}", results[0]);
     assert_eq!(results[1]["status"], "failed");
@@ -164,6 +166,7 @@ async fn a_question_of_a_server_reaches_the_user_in_the_middle_of_its_call() {
             _ => Reply::choose("allow_once", params),
         });
         let id = open(&agent, &home, &[named("test", "good")]).await;
+        until_settled(&agent, &id).await;
         let result = call(&agent, &id, "go").await;
         assert_eq!(result["rawOutput"]["output"], expected);
         let received = agent.client.received();
@@ -182,8 +185,10 @@ async fn a_question_of_a_server_reaches_the_user_in_the_middle_of_its_call() {
 async fn a_tool_is_known_from_the_first_prompt_on_and_mcp_lists_it() {
     let home = home("on *\n  text \"ok\"\n");
     let agent = home.start();
-    let id = session(&agent, &home, &[named("test", "good"), named("dead", "exit")]).await;
+    agent.initialize().await;
+    let id = open(&agent, &home, &[named("test", "good"), named("dead", "exit")]).await;
     agent.prompt(&id, "hello").await.unwrap();
+    until_settled(&agent, &id).await;
     let mark = agent.client.mark();
     agent.prompt(&id, "/mcp").await.unwrap();
     let text: String = agent
@@ -201,4 +206,93 @@ async fn a_tool_is_known_from_the_first_prompt_on_and_mcp_lists_it() {
     );
     assert!(thoughts(&agent, &id).contains("The MCP server dead is not available"));
     agent.finish(&home).await;
+}
+
+/// What `/mcp` says.
+async fn told(agent: &Agent, id: &str) -> String {
+    let mark = agent.client.mark();
+    agent.prompt(id, "/mcp").await.unwrap();
+    agent.client.updates_since(mark, id).iter().map(Value::to_string).collect()
+}
+
+#[tokio::test]
+async fn servers_of_a_request_come_with_load_resume_and_fork() {
+    let home = home(
+        "on \"hello\"\n  text \"hi\"\non *\n  call test_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n",
+    );
+    let agent = home.start();
+    let id = session(&agent, &home, &[]).await;
+    agent.prompt(&id, "hello").await.unwrap();
+    assert!(told(&agent, &id).await.contains("There are no MCP servers here"));
+    let mut known = id.clone();
+    for (method, servers) in [
+        ("session/load", vec![named("test", "good")]),
+        ("session/resume", vec![]),
+        ("session/resume", vec![named("test", "good")]),
+        ("session/fork", vec![named("test", "good")]),
+    ] {
+        let has = !servers.is_empty();
+        let params = json!({ "sessionId": known, "cwd": home.workspace(), "mcpServers": servers });
+        let answer = agent.client.expect(method, params).await;
+        known = answer["sessionId"].as_str().unwrap_or(&known).to_owned();
+        until_settled(&agent, &known).await;
+        let result = call(&agent, &known, "go").await;
+        assert_eq!(result["status"] == "completed", has, "{method}: {result}");
+        assert_eq!(
+            told(&agent, &known).await.contains("`test` (stdio, of the editor): ready"),
+            has,
+            "{method}"
+        );
+    }
+    assert_ne!(known, id);
+    agent.finish(&home).await;
+}
+
+/// The same command, and another tool of the same name.
+#[tokio::test]
+async fn a_tool_that_has_changed_is_asked_about_again_and_what_changed_is_said() {
+    let home = home("on *\n  call test_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n");
+    let server = |argument: &str| {
+        let mut server = named("test", "good");
+        server["env"] = json!([{ "name": "ECHO_ARGUMENT", "value": argument }]);
+        server
+    };
+    let agent = home.start();
+    let id = session(&agent, &home, &[server("")]).await;
+    agent.client.always_choose("allow_always");
+    for _ in 0..2 {
+        assert_eq!(call(&agent, &id, "go").await["status"], "completed");
+    }
+    let asked = |agent: &Agent| {
+        let received = agent.client.received();
+        received.iter().filter(|message| message["method"] == "session/request_permission").count()
+    };
+    assert_eq!(asked(&agent), 1);
+    agent.finish(&home).await;
+    let agent = home.start();
+    agent.initialize().await;
+    agent.client.always_choose("allow_once");
+    let params = json!({ "sessionId": id, "cwd": home.workspace(), "mcpServers": [server("extra")] });
+    agent.client.expect("session/load", params).await;
+    until_settled(&agent, &id).await;
+    assert_eq!(call(&agent, &id, "go").await["status"], "completed");
+    assert_eq!(asked(&agent), 1, "asked again");
+    let told = thoughts(&agent, &id);
+    assert!(told.contains("You are asked again about tools that have changed"), "{told}");
+    assert!(told.contains("mcp:test:echo") && told.contains("extra"), "{told}");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn what_a_server_logs_is_in_the_log() {
+    let home =
+        home("on *\n  call test_log {}\n  ---\n  text \"done\"\n").with_variable("ATTACHE_LOG", "debug");
+    let agent = home.start();
+    let id = session(&agent, &home, &[named("test", "good")]).await;
+    assert_eq!(call(&agent, &id, "go").await["status"], "completed");
+    agent.finish(&home).await;
+    let log = home.all_logs();
+    let line =
+        log.lines().find(|line| line.contains("an MCP server says")).unwrap_or_else(|| panic!("{log}"));
+    assert!(line.contains("disk is full") && !line.contains('\u{1b}'), "{line}");
 }

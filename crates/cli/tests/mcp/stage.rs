@@ -1,6 +1,7 @@
 //! What the tests of MCP servers share: a server of ours, sessions that ask for it, and what came of a call.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use attache_testkit::binary::{Agent, Home};
 use serde_json::{Value, json};
@@ -19,11 +20,30 @@ pub(crate) fn home(script: &str) -> Home {
     Home::new(env!("CARGO_BIN_EXE_attache"), script)
 }
 
-/// A session with these servers, its client allowing everything once.
+/// A session with these servers, its client allowing everything once. None of them is on its way any more: a first
+/// prompt waits for two seconds only, and on a machine that does much else Python takes longer.
 pub(crate) async fn session(agent: &Agent, home: &Home, servers: &[Value]) -> String {
     agent.initialize().await;
     agent.client.always_choose("allow_once");
-    open(agent, home, servers).await
+    let id = open(agent, home, servers).await;
+    if !servers.is_empty() {
+        until_settled(agent, &id).await;
+    }
+    id
+}
+
+/// Until `/mcp` says of no server that it is connecting.
+pub(crate) async fn until_settled(agent: &Agent, id: &str) {
+    for _ in 0..240 {
+        let mark = agent.client.mark();
+        agent.prompt(id, "/mcp").await.unwrap_or_else(|error| panic!("{error:?}"));
+        let said: String = agent.client.updates_since(mark, id).iter().map(Value::to_string).collect();
+        if !said.contains(": connecting") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("a server is still connecting");
 }
 
 pub(crate) async fn open(agent: &Agent, home: &Home, servers: &[Value]) -> String {

@@ -136,6 +136,31 @@ async fn terminated_in_the_middle_of_a_turn_it_ends_in_order() {
     assert!(String::from_utf8_lossy(&listed.stdout).contains("ses_"), "{listed:?}");
 }
 
+/// What a person allowed in a session is not given to another agent that names it.
+#[tokio::test]
+async fn a_session_that_was_begun_elsewhere_is_copied_and_one_of_the_server_goes_on() {
+    let home = home();
+    let ask_in = async |server: &mut StdioServer, session: &str| {
+        let arguments = json!({ "prompt": "hello", "session": session });
+        let answer = server.request("tools/call", json!({ "name": "ask", "arguments": arguments })).await;
+        answer["result"]["structuredContent"]["sessionId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{answer}"))
+            .to_owned()
+    };
+    let mut server = StdioServer::greeted(&home).await;
+    let answer = server.ask("hello").await;
+    let begun = answer["result"]["structuredContent"]["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(ask_in(&mut server, &begun).await, begun);
+    server.finish(&home).await;
+
+    let mut server = StdioServer::greeted(&home).await;
+    let copy = ask_in(&mut server, &begun).await;
+    assert_ne!(copy, begun);
+    assert_eq!(ask_in(&mut server, &copy).await, copy);
+    server.finish(&home).await;
+}
+
 #[tokio::test]
 async fn options_are_those_of_the_agent() {
     let home = home();

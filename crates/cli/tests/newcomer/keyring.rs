@@ -1,4 +1,4 @@
-//! The keyring of a desktop, and a session bus that answers nobody: nothing waits for it for long, and nothing
+//! The keyring of a desktop, and a session bus that never answers: nothing waits for it for long, and nothing
 //! asks it without need.
 
 use std::path::Path;

@@ -8,7 +8,7 @@ use attache_testkit::http_server::{Answer, HttpServer, Request};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 
-/// A key nobody may ever see again.
+/// A key that must never be shown again.
 pub(crate) const CANARY: &str = "sk-canary-0f1e2d3c4b5a69788796";
 
 /// Nothing is configured and nothing answers on this machine, whoever runs the test.
@@ -21,7 +21,7 @@ pub(crate) fn newcomer() -> Home {
         .fold(home, |home, vendor| home.with_variable(&format!("{vendor}_BASE_URL"), &format!("{nobody}/v1")))
 }
 
-/// An address where nobody listens.
+/// An address without a listener.
 pub(crate) fn address_of_nobody() -> String {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     format!("http://{}", listener.local_addr().unwrap())

@@ -165,7 +165,7 @@ async fn endings_marks_and_blank_lines_are_accepted() {
     stage.finish().await;
 }
 
-/// Answers to nothing, and answers that are none: nobody is told, nothing breaks.
+/// Answers to nothing, and answers that are none: they are passed over, nothing breaks.
 #[tokio::test]
 async fn answers_that_nobody_waits_for_are_ignored() {
     let stage = Stage::initialized().await;

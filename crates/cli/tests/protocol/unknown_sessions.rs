@@ -1,4 +1,4 @@
-//! P7: sessions that are unknown, closed or deleted: -32002 with the id, a cancel that nobody notices, nothing
+//! P7: sessions that are unknown, closed or deleted: -32002 with the id, a cancel without any effect, nothing
 //! created.
 
 use serde_json::{Value, json};

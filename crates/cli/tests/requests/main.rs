@@ -168,6 +168,41 @@ async fn instructions_of_user_and_project_are_part_of_every_request() {
     assert!(told.contains("<instructions_changed>") && told.contains("Short names."), "{told}");
 }
 
+/// 8,000 tokens in all: what is nearest stays, and who reads and who looks into the log learn what does not.
+#[tokio::test]
+async fn instructions_beyond_their_room_are_cut_from_the_farthest_and_told() {
+    let case = Case::new("openai-chat", vec![step(&json!({ "content": "Yes." }), "stop")]).await;
+    let rules = |whose: &str| (0..1_000).map(|rule| format!("{whose} rule {rule:04}.\n")).collect::<String>();
+    std::fs::write(case.home.home().join("AGENTS.md"), rules("Farthest")).unwrap();
+    std::fs::write(case.home.workspace().join("AGENTS.md"), rules("Nearest")).unwrap();
+    let agent = case.home.start();
+    let session = agent.open_session(&case.home).await;
+    agent.prompt(&session, "Do you know the rules?").await.unwrap();
+    let told: String = agent
+        .client
+        .updates(&session)
+        .iter()
+        .filter_map(|update| update["content"]["text"].as_str())
+        .collect();
+    agent.finish(&case.home).await;
+    let far = case.home.home().join("AGENTS.md");
+    let said = format!("shortened or left out: {}", far.display());
+    assert!(told.contains("The project's instructions are too long: 2 of them fit"), "{told}");
+    assert!(told.contains(&said), "{told}");
+    let log = std::fs::read_to_string(case.home.home().join("logs/attache.log")).unwrap();
+    assert!(log.contains("The project's instructions are too long") && log.contains(&said), "{log}");
+    let body: Value = serde_json::from_slice(&case.bodies()[0]).unwrap();
+    let system = longest_text(&body);
+    assert_eq!(system.matches("Nearest rule ").count(), 1_000);
+    let kept = system.matches("Farthest rule ").count();
+    assert!((1..1_000).contains(&kept), "{kept}");
+    assert!(
+        system.contains("Farthest rule 0000.") && system.len() < 8_000 * 4 + SYSTEM_PROMPT_BYTES,
+        "{}",
+        system.len()
+    );
+}
+
 /// Instructions at three levels and 200 skills: the prompt is as large as its parts may be, and stays the same.
 #[tokio::test]
 async fn a_project_with_three_levels_of_instructions_and_200_skills() {

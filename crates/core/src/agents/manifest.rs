@@ -351,7 +351,7 @@ impl ManifestReader<'_> {
     }
 }
 
-/// A key below another that nobody knows.
+/// An unknown key below another.
 fn unknown_key(key: &str, node: &FrontNode, known: &[&str]) -> FrontMatterError {
     let near = meant(key, known.iter().copied());
     FrontMatterError::new(node.line, format!("there is no key `{key}` here{near}"))

@@ -20,7 +20,7 @@ enum OfferedEffects {
     WithoutMutations,
 }
 
-/// `name`, `server_*` or `!name`; `*` stands for anything.
+/// `name`, `server_*` or `!name`; `*` fits anything.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolPattern {
     name: String,

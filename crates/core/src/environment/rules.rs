@@ -7,7 +7,7 @@ use crate::watchdog::{Approval, Commands, Containment};
 
 /// What holds commands, and what a command may do.
 pub(super) fn commands(facts: &Facts<'_>, agent: Commands) -> &'static str {
-    // As long as nobody has looked it is taken for the full one.
+    // Until it has been looked at, it is taken for the full one.
     match (agent, facts.containment.unwrap_or(Containment::Full)) {
         (Commands::Any, Containment::Full) => {
             "run in a sandbox. They write to the workspace, the other directories and `$TMPDIR`, the scratch directory, which \

@@ -125,7 +125,7 @@ fn value_node(
             map(&written, line, depth)
         }
         Some(_) | None => {
-            // A text goes on below; a key there stands too far to the right.
+            // A text goes on below; a key there is too far to the right.
             if let Some(key) = written.iter().find(|line| key_and_value(line.text.trim_start()).is_some()) {
                 return Err(FrontMatterError::new(
                     key.number,

@@ -144,7 +144,7 @@ fn what_is_wrong_inside_a_value_is_named_with_its_own_line() {
         let error = nested(block).unwrap_err();
         assert!(error.line == line && error.problem.contains(problem), "{block}: {error}");
     }
-    // Nobody is hurt by what nobody asks for.
+    // What is not asked for does no harm.
     assert!(FrontMatter::parse("---\nname: {a: 1\nx: y\n---\n").is_ok());
 }
 

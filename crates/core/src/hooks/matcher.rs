@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::limits::RULE_CHARACTERS;
 use crate::ports::tool::{Access, CommandAccess, CommandNature};
-use crate::watchdog::{Pattern, PatternBase};
+use crate::watchdog::{Pattern, PatternBase, readings};
 
 use super::payload::claude_name;
 
@@ -74,9 +74,12 @@ impl HookMatcher {
                 Pattern::of_path(touched, ground).matches(&path.to_string_lossy())
             }
             _ if !is_named => false,
-            // Nobody can tell whether it is one of those: the hook has a look itself.
+            // It may be one of those: the hook has a look itself.
             Access::Command(CommandAccess { nature: CommandNature::Unclear(_), .. }) => true,
-            Access::Command(command) => Pattern::of_command(touched).matches(&command.line()),
+            Access::Command(command) => {
+                let pattern = Pattern::of_command(touched);
+                readings(command).iter().any(|reading| pattern.matches(reading))
+            }
             Access::ReadPath(path) | Access::WritePath(path) => {
                 Pattern::of_path(touched, ground).matches(&path.to_string_lossy())
             }
@@ -150,6 +153,7 @@ mod tests {
         for (matcher, tool, access, expected) in [
             ("bash git push *", "bash", command("git push origin"), true),
             ("bash git push *", "bash", command("git pull"), false),
+            ("bash git push *", "bash", command("X=1 /usr/bin/git -C sub push origin"), true),
             ("Edit|Write src/*", "edit", path(), true),
             ("edit docs/*", "edit", path(), false),
             ("edit|write src/*", "apply_patch", path(), true),

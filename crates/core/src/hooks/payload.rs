@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::{Hook, Wording};
+use super::{Hook, HookEvent, Wording};
 use crate::ids::{CallId, SessionId};
 use crate::limits::HOOK_INPUT_BYTES;
 use crate::ports::tool::{Access, ToolOutcome};
@@ -63,7 +63,8 @@ impl<'a> HookMatter<'a> {
                 matcher.matches_call(call.tool, call.accesses, around.ground)
             }
             Self::Compaction { keep } => matcher.matches_name(trigger(*keep)),
-            Self::Prompt(_) | Self::TurnEnd { .. } => true,
+            Self::TurnEnd { .. } => matcher.matches_name(around.agent),
+            Self::Prompt(_) => true,
         }
     }
 
@@ -112,6 +113,9 @@ impl<'a> HookMatter<'a> {
             Self::TurnEnd { continued, said } => {
                 say("stop_hook_active", (*continued > 0).into());
                 say("last_assistant_message", cut((*said).into()));
+                if hook.on.event == HookEvent::SubagentEnd {
+                    say("agent_type", around.agent.into());
+                }
             }
             Self::Compaction { keep } => {
                 say("trigger", trigger(*keep).into());

@@ -138,7 +138,7 @@ impl SessionHandle {
         drop(self.commands.send(SessionCommand::Notice { severity, title, description }));
     }
 
-    /// Ends the session's task as soon as nothing is under way and nobody takes part.
+    /// Ends the session's task as soon as nothing is under way and no client takes part.
     pub fn close_unattended(&self) {
         // A session that is gone is closed already.
         drop(self.commands.send(SessionCommand::CloseUnattended));

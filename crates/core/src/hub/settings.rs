@@ -117,7 +117,7 @@ pub struct Settings {
     pub hooks: Hooks,
     /// How much happens without asking in sessions for which nothing else was chosen.
     pub approval: Approval,
-    /// What holds commands here when nobody is asked.
+    /// What holds commands here when no question is asked.
     pub containment: HostContainment,
     /// Whether anybody can be asked.
     pub people: People,

@@ -49,7 +49,7 @@ pub enum ArchiveError {
     Io(#[from] std::io::Error),
 }
 
-/// One line as it stands there.
+/// One line, unchanged.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadLine<'a> {

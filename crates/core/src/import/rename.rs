@@ -9,7 +9,7 @@ use crate::ids::{Ids, MessageId};
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::ports::store::{Change, StoreError, StoreResult};
 
-/// Ids are long and random: a text that is one, whole, names the same thing wherever it stands.
+/// Ids are long and random: a text that is one, whole, names the same thing in any place.
 pub(super) fn rename(archive: &mut SessionArchive, ids: &Ids) -> StoreResult<()> {
     let session = ids.session();
     let mut new: HashMap<String, String> = HashMap::new();

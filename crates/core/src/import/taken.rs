@@ -87,7 +87,8 @@ fn part_of_file(part: Part) -> TakenPart {
         },
         Part::Data { name, id, data } if name == snapshot::PART_NAME => {
             let title = data.get("title").and_then(Value::as_str).unwrap_or("a call").to_owned();
-            let nothing = CallSnapshot { title, files: Vec::new(), uncovered: Some(NOT_MOVED.to_owned()) };
+            let nothing =
+                CallSnapshot { title, uncovered: Some(NOT_MOVED.to_owned()), ..CallSnapshot::default() };
             TakenPart::Changed(Part::Data { name, id, data: serde_json::json!(nothing) })
         }
         Part::Data { name, .. } if DATA.contains(&name.as_str()) => TakenPart::AsItIs,

@@ -85,7 +85,7 @@ impl MessageMeta {
         read(self.0.get(Self::TASK_RESULT))
     }
 
-    /// What sent a prompt that nobody typed.
+    /// What sent a prompt that no user typed.
     pub fn trigger(&self) -> Option<&str> {
         self.0.get(Self::TRIGGER)?.as_str()
     }

@@ -22,7 +22,7 @@ use crate::conversation::Conversation;
 use crate::events::RunState;
 use crate::hooks::Hooks;
 use crate::hub;
-use crate::ids::MessageId;
+use crate::ids::{CallId, MessageId};
 use crate::journal::{Author, Journal};
 use crate::part::ToolPart;
 use crate::snapshot::SnapshotShelf;
@@ -108,7 +108,7 @@ pub enum Decision {
     Said(Vec<Said>),
     /// The user would not answer its questions.
     Unsaid,
-    /// No client could put its questions: nobody was asked.
+    /// No client could put its questions: no user was asked.
     Unasked,
     /// No person is connected who could answer: the call is denied.
     Nobody,
@@ -144,6 +144,8 @@ pub struct TurnLeftovers {
     pub(crate) left_out: Option<LeftOut>,
     /// What was told of the environment may be no longer sent: the next prompt says it from the beginning.
     pub(crate) summarised: bool,
+    /// A call that people were still asked about when the turn ended.
+    pub(crate) pending_approval: Option<CallId>,
 }
 
 impl TurnLeftovers {
@@ -239,7 +241,7 @@ pub struct TurnContext {
     pub conversation: Conversation,
     /// Extra text for this turn only (title, text); never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
-    /// What the client does itself; `None` when nobody who could is there.
+    /// What the client does itself; `None` when no client can.
     pub client: Option<Arc<dyn Delegate>>,
     /// Fires when the turn is to end.
     pub cancel: CancellationToken,

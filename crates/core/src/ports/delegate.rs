@@ -49,8 +49,8 @@ pub enum FormAnswer {
 /// An address that somebody else than the agent wants the user to visit. Nobody but the user opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressOffer {
-    /// The call that wants it.
-    pub call_id: CallId,
+    /// `None`: no call wants it, but somebody who typed a command.
+    pub call_id: Option<CallId>,
     /// Of this offer, among all of this client.
     pub id: String,
     /// Who wants it, where it leads and why.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::BoxFuture;
 use super::tool::{ToolSource, Workspace};
+use super::{BoxFuture, Delegate};
 
 mod prompts;
 
@@ -265,6 +265,13 @@ pub enum ServerNews {
         /// What it means, and what to do.
         description: String,
     },
+    /// The same of something that went well, or that they wanted.
+    Word {
+        /// One line.
+        title: String,
+        /// What it means.
+        description: String,
+    },
     /// `SessionServers::prompts` says something else than before.
     PromptsChanged,
 }
@@ -278,6 +285,11 @@ impl ServerNotices {
     /// Something for people.
     pub fn tell(&self, title: String, description: String) {
         (self.0)(ServerNews::Notice { title, description });
+    }
+
+    /// The same of something that went well.
+    pub fn say(&self, title: String, description: String) {
+        (self.0)(ServerNews::Word { title, description });
     }
 
     /// What can be typed for its prompts is something else than before.
@@ -328,6 +340,9 @@ pub trait SessionServers: ToolSource {
     ) -> BoxFuture<'static, Vec<String>>;
     /// Resources that a model has read and that have changed since, in words, each told once.
     fn resource_news(&self) -> Option<String>;
+    /// Begins to log in to one of them. The address to open is shown by the client, where it shows addresses,
+    /// else told; what comes of it is told, too. The error says why nothing has begun.
+    fn log_in(&self, name: &str, client: Option<Arc<dyn Delegate>>) -> Result<(), String>;
     /// Lets go of them: what no other session has ends.
     fn close(&self) -> BoxFuture<'static, ()>;
 }

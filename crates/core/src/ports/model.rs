@@ -195,12 +195,12 @@ pub struct ModelInfo {
     pub pdf: bool,
     /// The levels that can be chosen; empty for a model that does not reason or can't be told how much.
     pub thought_levels: Vec<ThoughtLevel>,
-    /// `None`: nobody knows what it costs.
+    /// `None`: it is not known what it costs.
     pub price: Option<Price>,
 }
 
 impl ModelInfo {
-    /// A model nobody described: it reads text, and sizes are what almost every server takes.
+    /// An unknown model: it reads text, and sizes are what almost every server takes.
     pub fn undescribed(model: ModelRef) -> Self {
         Self {
             name: model.model_id.clone(),
@@ -232,8 +232,8 @@ impl ModelInfo {
 
 /// What answers: one model, or all that can be used.
 pub trait Model: Send + Sync + Debug {
-    /// The models that can be chosen, the default first. Empty while no provider can be used; quick, asks
-    /// nobody.
+    /// The models that can be chosen, the default first. Empty while no provider can be used; quick, sends
+    /// nothing.
     fn available(&self) -> Arc<[ModelInfo]>;
 
     /// What is known of a model, listed or not, whatever its variant; `None` when no provider that can be used
@@ -243,7 +243,7 @@ pub trait Model: Send + Sync + Debug {
     }
 
     /// What is wrong with each configured provider that gives no models, in whole sentences for a user: the
-    /// address, what answered there and what to do. As of the last look; quick, asks nobody.
+    /// address, what answered there and what to do. As of the last look; quick, sends nothing.
     fn provider_problems(&self) -> Vec<String> {
         Vec::new()
     }
@@ -255,7 +255,7 @@ pub trait Model: Send + Sync + Debug {
     }
 
     /// A small model of the same provider, for work beside a session when nothing is configured: whoever reads
-    /// the conversation reads an excerpt of it too, and nobody else.
+    /// the conversation reads an excerpt of it too, and no other.
     fn small(&self, _beside: &ModelRef) -> Option<ModelRef> {
         None
     }

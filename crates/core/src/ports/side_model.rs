@@ -25,7 +25,7 @@ pub struct SideAnswer {
     pub text: String,
     /// Who said it.
     pub model: String,
-    /// All that the call used; estimated where nobody counted.
+    /// All that the call used; estimated where it was not counted.
     pub tokens: u64,
     /// Why it ended.
     pub end: SideAnswerEnd,

@@ -42,6 +42,6 @@ pub trait FileMover: Send + Sync + Debug {
         moves: Vec<FileMove>,
     ) -> BoxFuture<'_, Vec<MoveOutcome>>;
 
-    /// What is on the disk at these paths now, in the same order; `None` where nobody can say.
+    /// What is on the disk at these paths now, in the same order; `None` where that is not known.
     fn look_at(&self, site: Site, paths: Vec<PathBuf>) -> BoxFuture<'_, Vec<Option<FileState>>>;
 }

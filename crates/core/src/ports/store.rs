@@ -315,8 +315,8 @@ pub enum LeaseGrant {
 
 /// Which process may write to a session: one at a time.
 pub trait Leases: Send + Sync + Debug {
-    /// Takes the lease if nobody alive holds it; `known` is the epoch of what the caller has in memory. Taking
-    /// a lease that is ours already grants the same epoch.
+    /// Takes the lease unless a living process holds it; `known` is the epoch of what the caller has in memory.
+    /// Taking a lease that is ours already grants the same epoch.
     fn acquire(
         &self,
         session: &SessionId,

@@ -81,7 +81,7 @@ pub struct ToolPlan {
     pub accesses: Vec<Access>,
     /// Title, kind, locations, diff preview.
     pub presentation: Presentation,
-    /// What a person is asked instead of running the call; it runs only where nobody can say.
+    /// What a person is asked instead of running the call; it runs only where no one can answer.
     pub questions: Vec<Question>,
     /// The agent for which the session would leave its mode: a person decides, whatever else would pass.
     pub proposes: Option<Arc<str>>,
@@ -217,7 +217,7 @@ impl Site {
 pub enum NetworkGrant {
     /// Its processes don't.
     Withheld,
-    /// A rule or a person said so; that nobody was asked is no grant.
+    /// A rule or a person said so; that no question was asked is no grant.
     Granted,
     /// The user's own word names each host it reaches: a rule of theirs without a wildcard, or an answer. Opens
     /// hosts that are not of the public internet too.
@@ -252,7 +252,7 @@ pub struct ToolRuntime {
     pub network: NetworkGrant,
     /// Whether its processes may change anything.
     pub writes: WriteGrant,
-    /// Told before a file is changed; `None` where nobody keeps snapshots.
+    /// Told before a file is changed; `None` where no snapshots are kept.
     pub snapshots: Option<Arc<dyn SnapshotSink>>,
     /// What the result may take of the model's context; tools have bounds of their own beside it.
     pub result_bytes: usize,
@@ -294,7 +294,7 @@ pub trait Tool: Send + Sync + Debug {
         false
     }
     /// Whether its calls tell `ToolRuntime::snapshots` what they change before they do. Of a tool that does
-    /// not, and changes something, a rewind says that nobody knows what.
+    /// not, and changes something, a rewind says that this is not known.
     fn tells_changes(&self) -> bool {
         false
     }

@@ -14,7 +14,7 @@ use crate::ports::pictures::Pictures;
 use crate::ports::store::Blobs;
 
 /// Judges what comes along before anything is stored, and brings it into the form in which it is kept. The same
-/// prompt becomes the same parts again. Without a model nobody can say what it takes.
+/// prompt becomes the same parts again. Without a model it is not known what it takes.
 pub(crate) async fn take(
     hub: &hub::Shared,
     session: &SessionId,

@@ -23,7 +23,7 @@ const SECRET_ENDINGS: &[&str] = &[
     "_PWD",
 ];
 
-/// What stands where a value would be and is none.
+/// What is in the place of a value and is none.
 const NO_VALUES: &[&str] = &["null", "none", "nil", "true", "false", "undefined", "string", "str", "bool"];
 
 /// Whether what has this name is a secret.

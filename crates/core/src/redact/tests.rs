@@ -122,7 +122,7 @@ fn piece() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-    /// Whatever stands around it, separated from it, a key of a known shape never comes through.
+    /// Whatever is around it, separated from it, a key of a known shape never comes through.
     #[test]
     fn a_known_key_never_comes_through(before in prop::collection::vec(piece(), 0..6),
         after in prop::collection::vec(piece(), 0..6), tail in "[A-Z][a-zA-Z0-9]{38}[0-9]") {

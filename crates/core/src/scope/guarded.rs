@@ -222,7 +222,7 @@ impl Guarded {
         self.places.get_or_init(|| Places::of(self))
     }
 
-    /// The user's home: what `~` stands for in rules, and where shells and desktops read what they run.
+    /// The user's home: what `~` means in rules, and where shells and desktops read what they run.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
@@ -295,7 +295,7 @@ impl Guarded {
         &self.places().led_to
     }
 
-    /// Names in the home that no place-holder of the table stands for and that its user's programs obey all the
+    /// Names in the home that have no place-holder in the table and that its user's programs obey all the
     /// same: those that are looked for afterwards, and those of keys.
     pub fn other_names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
         let is_held = |name: &str| Self::protected_names().any(|held| held == name);

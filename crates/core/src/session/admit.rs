@@ -367,7 +367,7 @@ impl Session {
             running.handle.cancel.cancel();
         } else if self.activity.is_asking() {
             self.refuse_open_question("the user cancelled the turn", LeaseAfter::GiveBack).await;
-            self.drain().await;
+            self.go_on().await;
         }
     }
 

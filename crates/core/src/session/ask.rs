@@ -16,7 +16,7 @@ use crate::command_templates::TurnChoice;
 use crate::events::RunState;
 use crate::ports::Client;
 use crate::ports::backend::{
-    AlwaysScope, Answered, BackendTurn, Decision, SwitchedMode, TurnResult, TurnStart,
+    AlwaysScope, Answered, BackendTurn, Decision, SwitchedMode, TurnLeftovers, TurnResult, TurnStart,
 };
 use crate::ports::client::{About, Answer, Ask};
 use crate::ports::store::Change;
@@ -32,7 +32,7 @@ pub(crate) struct OpenQuestion {
     pub(crate) ask: Arc<Ask>,
     /// With the participant that gave it.
     asked: JoinSet<(u64, Answer)>,
-    /// Somebody was asked who has no way to answer; it counts when nobody else is left.
+    /// Somebody was asked who has no way to answer; it counts when no other client is left.
     unable: Option<u64>,
     /// By participant: who leaves can't answer any more.
     asked_at: HashMap<u64, AbortHandle>,
@@ -43,7 +43,7 @@ impl OpenQuestion {
         Self { turn, handle, ask, asked: JoinSet::new(), unable: None, asked_at: HashMap::new() }
     }
 
-    /// The next answer; for ever when nobody has been asked.
+    /// The next answer; for ever when no client has been asked.
     pub(crate) async fn answered(&mut self) -> (u64, Answer) {
         loop {
             match self.asked.join_next().await {
@@ -134,7 +134,7 @@ impl Session {
             Answer::Gone => return,
             Answer::Cancelled => {
                 self.refuse_open_question("the user cancelled the turn", LeaseAfter::GiveBack).await;
-                self.drain().await;
+                self.go_on().await;
                 return;
             }
             Answer::AllowOnce => Decision::Allow,
@@ -234,6 +234,10 @@ impl Session {
     /// Denies the open question, for this reason, and ends its turn as cancelled.
     pub(super) async fn refuse_open_question(&mut self, reason: &'static str, lease: LeaseAfter) {
         let Some(OpenQuestion { mut turn, handle, ask, .. }) = self.activity.take_asking() else { return };
+        let pending_approval = match &ask.about {
+            About::Permission(_) | About::ModeSwitch(_) => Some(ask.call_id.clone()),
+            About::Questions(_) => None,
+        };
         let answered = Answered { ask, decision: Decision::End(reason), client: None, switched: None };
         let span = handle.begin_run_span();
         let result = turn.run(TurnStart::Answered(Box::new(answered))).await;
@@ -242,6 +246,7 @@ impl Session {
             TurnResult::Ended(end) => end,
             TurnResult::Suspended(_) => TurnEnd::Aborted,
         };
-        self.end_run(handle.live, end, turn.leftovers(), lease).await;
+        let leftovers = TurnLeftovers { pending_approval, ..turn.leftovers() };
+        self.end_run(handle.live, end, leftovers, lease).await;
     }
 }

@@ -38,7 +38,7 @@ struct OpenChildQuestion {
 }
 
 impl ChildQuestions {
-    /// The next answer to any of them; for ever when nobody has been asked.
+    /// The next answer to any of them; for ever when no client has been asked.
     pub(super) async fn answered(&mut self) -> (CallId, u64, Answer) {
         poll_fn(|context| {
             for question in &mut self.open {
@@ -74,7 +74,7 @@ impl ChildQuestions {
         self.open.iter().position(|question| question.ask.call_id == *call_id)
     }
 
-    /// Takes a question that is over; nobody is asked any more.
+    /// Takes a question that is over; no client is asked any more.
     async fn take(&mut self, call_id: &CallId) -> Option<OpenChildQuestion> {
         let mut question = self.open.remove(self.position(call_id)?);
         question.asked.shutdown().await;

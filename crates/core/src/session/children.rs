@@ -51,9 +51,27 @@ impl Children {
         !self.background.is_empty()
     }
 
-    pub(super) fn cancel_background(&self) {
+    /// Nor does what ended before begin a turn: who says stop wants nothing to go on by itself.
+    pub(super) fn cancel_background(&mut self) {
         for child in &self.background {
             child.cancel.cancel();
+        }
+        self.wake_nobody();
+    }
+
+    pub(super) fn in_background(&self) -> impl Iterator<Item = &SessionId> {
+        self.background.iter().map(|child| &child.task.session_id)
+    }
+
+    pub(super) fn cancel_one(&self, id: &SessionId) {
+        for child in self.background.iter().filter(|child| child.task.session_id == *id) {
+            child.cancel.cancel();
+        }
+    }
+
+    fn wake_nobody(&mut self) {
+        for result in &mut self.results {
+            result.when_done = WhenDone::TellOnly;
         }
     }
 
@@ -136,26 +154,46 @@ impl Session {
             let text = format!("cancelled: {why}");
             self.children.results.push_back(TaskResult { task, text, when_done: WhenDone::TellOnly });
         }
+        self.children.wake_nobody();
         self.deliver_results().await;
     }
 
-    /// Puts the results of background tasks behind what was said, unless a turn is under way.
+    /// Puts the results of background tasks behind what was said, unless a turn is under way. A turn of its own
+    /// begins where the manifest of one of them says so, for all of them together.
     pub(super) async fn deliver_results(&mut self) {
-        while !self.activity.is_ours() && !self.children.results.is_empty() {
-            if let Err(error) = self.take_lease().await {
-                return tracing::warn!(%error, "the result of a background task waits");
+        let (mut told, mut when_done) = (0, WhenDone::TellOnly);
+        while let Some(result) = self.deliver_next().await {
+            told += 1;
+            if result.when_done == WhenDone::WakeParent {
+                when_done = WhenDone::WakeParent;
             }
-            // Taking the lease may have found a turn, or told of it already.
-            if self.activity.is_ours() {
-                return;
-            }
-            let Some(result) = self.children.results.pop_front() else { return };
-            if let Err(error) = self.deliver(&result).await {
-                self.children.results.push_front(result);
-                return tracing::warn!(%error, "the result of a background task could not be stored");
-            }
-            self.wake(&result);
         }
+        match when_done {
+            WhenDone::TellOnly => {}
+            WhenDone::WakeParent => self.wake(told),
+        }
+    }
+
+    /// The next result, once it is told; `None` when there is none, or none can be told now.
+    async fn deliver_next(&mut self) -> Option<TaskResult> {
+        if self.activity.is_ours() || self.children.results.is_empty() {
+            return None;
+        }
+        if let Err(error) = self.take_lease().await {
+            tracing::warn!(%error, "the result of a background task waits");
+            return None;
+        }
+        // Taking the lease may have found a turn, or told of it already.
+        if self.activity.is_ours() {
+            return None;
+        }
+        let result = self.children.results.pop_front()?;
+        if let Err(error) = self.deliver(&result).await {
+            self.children.results.push_front(result);
+            tracing::warn!(%error, "the result of a background task could not be stored");
+            return None;
+        }
+        Some(result)
     }
 
     /// One commit: the message, and that it is not owed any more.
@@ -201,16 +239,16 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a turn of its own where the manifest of the child says so and nothing else is to be done.
-    fn wake(&self, result: &TaskResult) {
-        let is_idle = self.status.state == RunState::Idle && self.queue.is_empty();
-        match result.when_done {
-            WhenDone::TellOnly => return,
-            WhenDone::WakeParent if !is_idle || !self.children.results.is_empty() => return,
-            WhenDone::WakeParent => {}
+    /// Begins a turn of its own where nothing else is to be done.
+    fn wake(&self, told: usize) {
+        if self.status.state != RunState::Idle || !self.queue.is_empty() {
+            return;
         }
-        let text =
-            "A background task has ended; its result is the last message above. Go on with it.".to_owned();
+        let text = match told {
+            1 => "A background task has ended; its result is the last message above. Go on with it.",
+            _ => "Background tasks have ended; their results are the last messages above. Go on with them.",
+        };
+        let text = text.to_owned();
         let text = Part::Text { text, state: None, provider_metadata: None };
         let prompt = Prompt { parts: vec![text], source: PromptSource::Agent, ..Prompt::default() };
         let (accept, _) = oneshot::channel();

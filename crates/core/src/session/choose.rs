@@ -19,7 +19,7 @@ use crate::ports::store::{Change, ModelRef, SessionPatch, SessionRow};
 /// Whether something is worth saying that was said before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingModelNotice {
-    /// Only what nobody was told yet.
+    /// Only what was not told yet.
     News,
     /// Somebody new is listening.
     Again,
@@ -206,7 +206,7 @@ impl Session {
         let choices = self.hub.choices.get();
         let info = choices.model(&model);
         let Some(info) = info else {
-            return Err(HubError::Invalid(format!("there is no model `{model}` in this configuration")));
+            return Err(HubError::Invalid(choices.unknown_model(&model.to_string())));
         };
         let kept = self.chosen()?.thought.filter(|level| info.thought_levels.contains(level));
         self.choose_model(&info.model, kept).await
@@ -219,7 +219,9 @@ impl Session {
         }
         if let Some(level) = level.filter(|level| !info.thought_levels.contains(level)) {
             let (level, model) = (level.as_str(), &info.model);
-            return Err(HubError::Invalid(format!("`{model}` has no thought level `{level}`")));
+            let has: Vec<&str> = info.thought_levels.iter().map(|level| level.as_str()).collect();
+            let has = has.join(", ");
+            return Err(HubError::Invalid(format!("`{model}` has no thought level `{level}`; it has {has}")));
         }
         if self.thought_for(&self.current_agent()?, &info) == level {
             return self.chosen();

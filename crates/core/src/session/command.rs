@@ -122,7 +122,7 @@ pub(crate) enum SessionCommand {
     WithdrawForChild(CallId),
     /// A child has added to what answers allow.
     StoreAuthority,
-    /// Nobody needs it any more: it closes if nothing is under way and nobody takes part.
+    /// It is not needed any more: it closes if nothing is under way and no client takes part.
     CloseUnattended,
     Close(Reply<()>),
     Shutdown(Reply<()>),

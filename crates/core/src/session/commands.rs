@@ -10,6 +10,7 @@ use crate::agents::{Agent, AgentMode};
 use crate::choices::Chosen;
 use crate::chunk::{Chunk, FinishReason, Rest};
 use crate::hub::HubError;
+use crate::nearest::meant;
 use crate::ports::BoxFuture;
 use crate::ports::backend::{BackendTurn, NextHistory, TurnContext, TurnLeftovers, TurnResult, TurnStart};
 use crate::ports::model::ThoughtLevel;
@@ -145,7 +146,7 @@ pub(super) fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, H
         let named = ModelRef::new(provider, model);
         return match choices.model(&named) {
             Some(_) => Ok(named),
-            None => Err(HubError::Invalid(format!("there is no model `{wanted}`; `/model` lists them"))),
+            None => Err(HubError::Invalid(choices.unknown_model(wanted))),
         };
     }
     let mut named = choices.models.iter().filter(|info| info.model.model_id == wanted);
@@ -158,9 +159,7 @@ pub(super) fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, H
             );
             Err(HubError::Invalid(text))
         }
-        (None, _) => Err(HubError::Invalid(format!(
-            "there is no model `{wanted}`; a model is written PROVIDER/NAME, and `/model` lists them"
-        ))),
+        (None, _) => Err(HubError::Invalid(choices.unknown_model(wanted))),
     }
 }
 
@@ -169,7 +168,14 @@ pub(crate) async fn thought(session: &mut Session, wanted: &str) -> Result<Strin
         "" => session.chosen()?,
         DEFAULT_THOUGHT => session.set_thought(None).await?,
         wanted => {
-            let unknown = || HubError::Invalid(format!("there is no thought level `{wanted}`"));
+            let unknown = || {
+                let all = ThoughtLevel::ALL.map(ThoughtLevel::as_str);
+                let near = meant(wanted, all);
+                let all = all.join(", ");
+                let text =
+                    format!("there is no thought level `{wanted}`{near}; known: {DEFAULT_THOUGHT}, {all}");
+                HubError::Invalid(text)
+            };
             session.set_thought(Some(ThoughtLevel::parse(wanted).ok_or_else(unknown)?)).await?
         }
     };

@@ -43,9 +43,10 @@ impl Session {
         &mut self,
         live: LiveRun,
         end: TurnEnd,
-        leftovers: TurnLeftovers,
+        mut leftovers: TurnLeftovers,
         lease: LeaseAfter,
     ) {
+        let pending_approval = leftovers.pending_approval.take();
         let excerpt = self.title_excerpt(&end, &leftovers);
         // For a backend that left something open; the loop closes what it opened.
         let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
@@ -69,11 +70,7 @@ impl Session {
             TurnEnd::Failed { .. } => FinishedBy::Error,
         };
         let message_id = live.user_message_id;
-        self.publish(EventKind::TurnFinished {
-            message_id: message_id.clone(),
-            reason,
-            pending_approval: None,
-        });
+        self.publish(EventKind::TurnFinished { message_id: message_id.clone(), reason, pending_approval });
         self.set_state(match &end {
             TurnEnd::Failed { message, .. } => RunState::Error { message: message.clone() },
             TurnEnd::Finished(_) | TurnEnd::StepLimit | TurnEnd::Aborted => RunState::Idle,
@@ -137,8 +134,8 @@ impl Session {
         }
         changes.push(Change::PatchSession(patch));
         changes.push(Change::EndRun);
-        // The log of the last run stays for readers in other processes; older ones go when nobody here needs
-        // them.
+        // The log of the last run stays for readers in other processes; older ones go when no reader here
+        // needs them.
         let before = live.first_index.min(self.journal.passed_by_all());
         changes.push(Change::TrimLog { before });
         if lease == LeaseAfter::GiveBack && self.queue.next_after(end).is_none() {

@@ -33,7 +33,7 @@ impl Session {
         }
         let (text, workspace) = (prompt::text_of(&parts), Arc::new(self.workspace()));
         let (agent, approval) = (self.current_agent()?.id, self.approval());
-        // Fires when nobody waits for the answer any more.
+        // Fires when the answer is not waited for any more.
         let cancel = CancellationToken::new();
         let dropped_with_us = cancel.clone().drop_guard();
         let asking = async {

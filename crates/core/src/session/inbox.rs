@@ -16,7 +16,7 @@ impl Inbox {
         Self { arriving, waiting: VecDeque::new() }
     }
 
-    /// The next one to be obeyed; `None` when nobody can send any more.
+    /// The next one to be obeyed; `None` when no sender is left.
     pub(super) async fn next(&mut self) -> Option<SessionCommand> {
         match self.waiting.pop_front() {
             Some(command) => Some(command),

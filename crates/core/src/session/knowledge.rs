@@ -1,4 +1,4 @@
-//! What files of the user and of the project add to a session: skills and slash commands. LookResult for once,
+//! What files of the user and of the project add to a session: skills and slash commands. Looked for once,
 //! while the user still writes the first prompt; what changes later is seen when the session is opened again.
 
 use std::future::pending;
@@ -186,9 +186,7 @@ impl Session {
         let model = model_named(self, model).map_err(|error| wrong(error.to_string()))?;
         match self.describe(&model) {
             Some(_) => Ok(()),
-            None => {
-                Err(wrong(format!("there is no model `{model}` in this configuration; `/model` lists them")))
-            }
+            None => Err(wrong(self.hub.choices.get().unknown_model(&model.to_string()))),
         }
     }
 

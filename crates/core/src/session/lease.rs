@@ -9,7 +9,7 @@ use crate::hub::{self, HubError};
 use crate::limits::{MEND_BASE, MEND_MAX};
 use crate::ports::store::{Change, Epoch, LeaseGrant, Owner, SessionRecord};
 
-/// Resolves when another process may have written; never while nobody is followed.
+/// Resolves when another process may have written; never while no other process is followed.
 pub(super) async fn changed(hub: &Arc<hub::Shared>, following: bool) {
     if following {
         hub.ports.leases.changed_elsewhere().await;
@@ -177,13 +177,14 @@ impl Session {
         if self.activity.is_ours() || !self.lease.is_held() {
             return Ok(());
         }
-        let changes: Vec<_> = self.release().into_iter().collect();
-        self.journal.change(changes)?;
+        let Some(release) = self.release() else { return Ok(()) };
+        self.journal.change(vec![release])?;
         self.journal.settle().await?;
         Ok(())
     }
 
-    /// After a write outside of a turn: fires what waits, gives the lease back when nothing does.
+    /// After a turn, or a write outside of one: fires what waits, gives the lease back when nothing does.
+    /// Never `drain` alone: what it tells and what it can't fire leave us with a lease that keeps others out.
     pub(super) async fn go_on(&mut self) {
         self.drain().await;
         if let Err(error) = self.release_when_idle().await {

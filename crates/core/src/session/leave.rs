@@ -12,7 +12,7 @@ use crate::turn::TurnEnd;
 /// How long a task that was aborted may take to notice; it does at its next wait.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// What a session does that nothing is under way in and nobody takes part in.
+/// What a session does that has nothing under way and no client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Unattended {
     /// Who opened it closes it.
@@ -23,7 +23,7 @@ pub(crate) enum Unattended {
 }
 
 impl Session {
-    /// Whether nobody needs it any more.
+    /// Whether it is not needed any more.
     pub(super) fn is_done_with(&self) -> bool {
         let is_at_rest = !self.activity.is_ours() && self.queue.is_empty() && !self.children.keep_the_lease();
         self.unattended == Unattended::Closes && is_at_rest && self.participants.is_empty()
@@ -96,7 +96,7 @@ impl Session {
         self.toolbox.session_ended(&self.id).await;
         self.close_servers().await;
         if self.give_back().await.is_err() {
-            // Once more: a store that failed may work again, and nobody comes back to this.
+            // Once more: a store that failed may work again, and nothing comes back to this.
             let again = match self.take_lease().await {
                 Ok(()) => self.give_back().await,
                 Err(error) => Err(error),

@@ -10,7 +10,7 @@ use crate::limits::TASK_DEPTH;
 use crate::metadata::ChildOf;
 use crate::ports::store::SessionRow;
 
-/// Where a session stands.
+/// Where a session is in its family.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Lineage {
     /// Not looked at yet, or a session of its own.

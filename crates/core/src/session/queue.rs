@@ -167,7 +167,7 @@ async fn write(
         LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(session_id.clone())),
         LeaseGrant::UnknownSession => return Err(HubError::unknown_session(session_id)),
     };
-    // Looked at under the lease: from now on nobody else can fire it.
+    // Looked at under the lease: from now on no other process can fire it.
     let record = hub.ports.store.session(session_id).await;
     let waits = match record {
         Ok(Some(record)) if record.queued.contains(message_id) => Ok(()),

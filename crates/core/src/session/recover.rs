@@ -1,4 +1,4 @@
-//! After a dead owner: closes what it left open, finds the question nobody answered, goes on with the queue.
+//! After a dead owner: closes what it left open, finds the question that is still open, goes on with the queue.
 
 use super::ask::OpenQuestion;
 use super::lease::LeaseAfter;

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use super::choose::aside;
 use super::{ClientSide, Session};
 use crate::fork::near_prompt;
@@ -105,6 +103,7 @@ impl Session {
         let layer = RewindLayer { hidden_at, from_seq, before_seq, files };
         let (store, span) = (self.hub.ports.store.clone(), layer.span());
         let content = store.span(&self.id, span, SpanMessages::Visible, snapshot::PART_KIND).await?;
+        self.cancel_tasks_since(from_seq).await?;
         layers.push(layer.clone());
         layers.drain(..layers.len().saturating_sub(REWINDS_KEPT));
         let hide = Change::HideMessages { span, hidden_at, updated_at: now };
@@ -148,7 +147,7 @@ impl Session {
         snapshots: &[PartRow],
         client: ClientSide,
     ) -> Result<Option<MovedFiles>, HubError> {
-        let calls = calls_of(snapshots)?;
+        let calls = self.calls_of(snapshots).await?;
         let moves = self.hub.ports.files.is_some() && !calls.is_empty();
         let mut patch = self.empty_patch();
         patch.metadata.set_rewinds(layers);
@@ -226,7 +225,7 @@ impl Session {
         };
         let store = self.hub.ports.store.clone();
         let content = store.span(&self.id, layer.span(), messages, snapshot::PART_KIND).await?;
-        let calls = calls_of(&content.snapshots)?;
+        let calls = self.calls_of(&content.snapshots).await?;
         let moved = self.move_files(direction, &calls, client).await?;
         let told = moved.map(|moved| moved.in_words(&self.row.workspace_root)).unwrap_or_default();
         let description = Some(told).filter(|told| !told.is_empty());
@@ -308,22 +307,4 @@ impl Session {
         }
         Ok(found)
     }
-}
-
-fn calls_of(rows: &[PartRow]) -> Result<Vec<CallSnapshot>, HubError> {
-    let read = |part: Part| match part {
-        Part::Data { data, .. } => Some(CallSnapshot::deserialize(&data).unwrap_or_else(|_| CallSnapshot {
-            title: "a call".into(),
-            files: Vec::new(),
-            uncovered: Some("its snapshot can't be read by this version".into()),
-        })),
-        Part::StepStart
-        | Part::Text { .. }
-        | Part::Reasoning { .. }
-        | Part::Tool(_)
-        | Part::File { .. }
-        | Part::SourceUrl { .. }
-        | Part::SourceDocument { .. } => None,
-    };
-    Ok(parts_of(rows)?.into_iter().filter_map(read).collect())
 }

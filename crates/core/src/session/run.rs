@@ -54,7 +54,7 @@ pub(crate) struct Running {
     task: TurnTask,
 }
 
-/// The task of a turn. It must not go on writing when nobody waits for it any more.
+/// The task of a turn. It must not go on writing when its session is gone.
 #[derive(Debug)]
 struct TurnTask(JoinHandle<(Box<dyn BackendTurn>, TurnResult)>);
 
@@ -329,11 +329,11 @@ impl Session {
             }
             Ok((turn, TurnResult::Ended(end))) => {
                 self.end_run(running.handle.live, end, turn.leftovers(), LeaseAfter::GiveBack).await;
-                self.drain().await;
+                self.go_on().await;
             }
             Err(_) => {
                 self.end_crashed(running.handle.live, LeaseAfter::GiveBack).await;
-                self.drain().await;
+                self.go_on().await;
             }
         }
     }

@@ -28,7 +28,7 @@ impl Session {
         }
     }
 
-    /// A name that nobody has yet, of the form that prompts of servers have.
+    /// An unused name, of the form that prompts of servers have.
     fn may_be_of_server(&self, parts: &[Part]) -> bool {
         let typed = TypedCommand::of(parts);
         typed.is_some_and(|typed| typed.name.contains(':') && self.slash_commands.find(typed.name).is_none())

@@ -8,6 +8,7 @@ use super::lineage::Lineage;
 use super::{Session, SessionCommand};
 use crate::hub::HubError;
 use crate::ids::MessageId;
+use crate::legible::visible;
 use crate::limits::{SERVERS_CLOSE, SERVERS_WAIT};
 use crate::metadata::SessionMeta;
 use crate::ports::SessionServers;
@@ -129,9 +130,12 @@ impl Session {
                 ServerNews::Notice { title, description } => {
                     SessionCommand::Notice { severity: "warning", title, description: Some(description) }
                 }
+                ServerNews::Word { title, description } => {
+                    SessionCommand::Notice { severity: "info", title, description: Some(description) }
+                }
                 ServerNews::PromptsChanged => SessionCommand::PromptsChanged,
             };
-            // A session that has ended has nobody to tell.
+            // A session that has ended need not be told.
             if let Some(commands) = commands.upgrade() {
                 drop(commands.send(command));
             }
@@ -259,12 +263,37 @@ impl Session {
     }
 }
 
-/// `/mcp`: every server, how it is and why.
-pub(crate) async fn mcp(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
+/// `/mcp`: every server, how it is and why. `/mcp login NAME` logs in to one.
+pub(crate) async fn mcp(session: &mut Session, arguments: &str) -> Result<String, HubError> {
     session.connect_servers();
+    match arguments.split_once(char::is_whitespace).unwrap_or((arguments, "")) {
+        ("", _) => Ok(listed(session)),
+        ("login", name) if !name.trim().is_empty() => log_in(session, name.trim()),
+        ("login", _) => Err(HubError::Invalid("`/mcp login` needs the name of a server".to_owned())),
+        (other, _) => {
+            let other = visible(other);
+            Err(HubError::Invalid(format!("`/mcp` takes nothing, or `login NAME`, not `{other}`")))
+        }
+    }
+}
+
+/// Its user's browser does the rest: here nobody waits for it.
+fn log_in(session: &Session, name: &str) -> Result<String, HubError> {
+    let Some(servers) = session.servers.open_servers() else {
+        return Err(HubError::Invalid("there are no MCP servers here".to_owned()));
+    };
+    let mut clients = session.participants.ready().filter_map(|(_, client)| client.delegate());
+    let client = clients.find(|client| client.offers().addresses);
+    servers.log_in(name, client).map_err(HubError::Invalid)?;
+    Ok(format!("Logging in to `{}`: the address to open in a browser follows.", visible(name)))
+}
+
+fn listed(session: &Session) -> String {
     let line = |status: &ServerStatus| {
         let ServerStatus { name, about, state, tools, prompts } = status;
-        let reason = state.reason().map(|why| format!(": {why}")).unwrap_or_default();
+        // A name of a project's file is anybody's, and a reason is the server's own words.
+        let name = visible(name).replace('`', "'");
+        let reason = state.reason().map(|why| format!(": {}", visible(why))).unwrap_or_default();
         let names: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
         let tools = if names.is_empty() { String::new() } else { format!("; tools: {}", names.join(", ")) };
         let names: Vec<String> = prompts.iter().map(|prompt| format!("`/{prompt}`")).collect();
@@ -273,8 +302,8 @@ pub(crate) async fn mcp(session: &mut Session, _arguments: &str) -> Result<Strin
         format!("- `{name}` ({about}): {}{reason}{tools}{prompts}", state.as_str())
     };
     let lines: Vec<String> = session.servers.status().iter().map(line).collect();
-    Ok(match lines.is_empty() {
+    match lines.is_empty() {
         true => "There are no MCP servers here. `attache mcp add` adds one to your configuration.".to_owned(),
         false => lines.join("\n"),
-    })
+    }
 }

@@ -1,5 +1,5 @@
 //! The title of a session: the first line of its prompt at once, a better one by a small model beside the
-//! session. One try; nobody waits for it, and what fails is only logged.
+//! session. One try; no turn waits for it, and what fails is only logged.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -231,7 +231,7 @@ fn beginning(passages: &[Arc<Passage>]) -> String {
     for part in passages.iter().flat_map(|passage| &passage.parts) {
         let text = match part {
             Part::Text { text, .. } => text.as_str(),
-            // What was typed says what it is about in fewer words than what it stands for.
+            // What was typed says what it is about in fewer words than what it becomes.
             other => match slash_commands::typed_text(other) {
                 Some(text) => text,
                 None => continue,

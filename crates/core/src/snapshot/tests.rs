@@ -14,7 +14,7 @@ fn change(path: &str, before: FileState, after: FileState) -> CallSnapshot {
         after: Some(after),
         made_directories: 0,
     };
-    CallSnapshot { title: "call".into(), files: vec![file], uncovered: None }
+    CallSnapshot { title: "call".into(), files: vec![file], ..CallSnapshot::default() }
 }
 
 fn moves(plan: &FilePlan) -> Vec<(String, FileState, FileState)> {
@@ -60,7 +60,7 @@ fn what_was_not_kept_is_told_and_stays() {
         change("/a", unkept.clone(), file("2")),
         change("/a", file("2"), file("3")),
         open,
-        CallSnapshot { title: "make".into(), files: Vec::new(), uncovered: Some("unknown".into()) },
+        CallSnapshot { title: "make".into(), uncovered: Some("unknown".into()), ..CallSnapshot::default() },
     ];
     let back = plan(&calls, MoveDirection::Back);
     assert!(back.moves.is_empty() && back.conflicts.is_empty());

@@ -17,7 +17,7 @@ pub(super) struct ChildView {
     /// How the call looks while nothing is known of the child: what is shown last has to be whole.
     call: Presentation,
     name: String,
-    /// The latest calls with how each stands.
+    /// The latest calls with the state of each.
     calls: VecDeque<ShownCall>,
     all_calls: usize,
     does: &'static str,

@@ -62,7 +62,7 @@ impl Client for ParentClient {
         self.parent.ask_for_child(ChildQuestion { call_id, label, ask, is_waited_for, reply });
         Box::pin(async move {
             let _told_when_dropped = withdrawn;
-            // A parent that is gone has nobody who could answer.
+            // A parent that is gone can't answer.
             answer.await.unwrap_or(Answer::Gone)
         })
     }

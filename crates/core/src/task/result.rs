@@ -38,7 +38,12 @@ pub(super) async fn last_message(hub: &Hub, child: &SessionId) -> Result<LastMes
                         }
                         last.text.push_str(&text);
                     }
-                    _ => {}
+                    Part::Reasoning { .. }
+                    | Part::Tool(_)
+                    | Part::File { .. }
+                    | Part::SourceUrl { .. }
+                    | Part::SourceDocument { .. }
+                    | Part::Data { .. } => {}
                 }
             }
         }

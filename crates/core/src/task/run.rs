@@ -59,7 +59,7 @@ impl ChildRun {
         progress: Option<Arc<dyn Progress>>,
         cancel: CancellationToken,
     ) -> TaskReport {
-        // Dropped or not: a child must not work on for nobody.
+        // Dropped or not: a child must not work on without a parent.
         let mut ends_with_us = EndsWithUs(Some(self.child.clone()));
         let mut view = ChildView::new(self.call.clone(), self.agent.name.to_string());
         let result = self.work(&mut view, progress, &cancel).await;

@@ -1,7 +1,7 @@
 //! How many children of one session work at once, whatever their depth. Who comes later waits for its turn.
 //!
 //! A child that waits for a child of its own does nothing, so it gives its place up meanwhile: with all places
-//! taken by those who wait, nobody could ever go on.
+//! taken by those who wait, none could ever go on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -21,6 +21,7 @@ use crate::ports::tool::{
     Effect, OutcomeMetadata, Presentation, Site, Tool, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec,
 };
 use crate::session::title::short_title;
+use crate::snapshot::CallSnapshot;
 use crate::watchdog::Commands;
 use crate::work_state::ChangesMark;
 
@@ -44,7 +45,7 @@ pub(crate) struct TaskTool {
     understood: ToolSpec,
 }
 
-/// What other agents call the title that the model gives a task. It is taken, but nobody is asked for it: the
+/// What other agents call the title that the model gives a task. It is taken, but not asked for: the
 /// prompt has a first line.
 const TITLE: &str = "description";
 
@@ -88,7 +89,7 @@ enum CallWaits {
 }
 
 impl TaskTool {
-    /// For a session of these agents; `None` where there is nobody to give work to.
+    /// For a session of these agents; `None` where there is no agent to give work to.
     pub(crate) fn of(hub: &Arc<Shared>, session: &SessionId, agents: &Agents) -> Option<Self> {
         let known: Vec<&Agent> = agents.subagents().collect();
         if known.is_empty() {
@@ -149,6 +150,11 @@ impl TaskTool {
         let parent = hub.opened(&self.session).ok_or_else(gone)?;
         let terms = parent.task_terms().await?;
         let child = open_child(&hub, &terms, &task.agent, &task.title, runtime.call_id.clone()).await?;
+        if let Some(sink) = &runtime.snapshots {
+            let (title, child) = (task.title.clone(), Some(child.id().clone()));
+            let told = sink.record(CallSnapshot { title, child, ..CallSnapshot::default() }).await;
+            told.map_err(HubError::Internal)?;
+        }
         let waits = task.waiting == CallWaits::UntilItEnds;
         let client = ParentClient::new(&parent, child.id(), &task.agent, &task.title, terms.client.clone());
         let client = Arc::new(if waits { client.waited_for() } else { client });
@@ -233,6 +239,11 @@ impl Tool for TaskTool {
         let planned = |task| ToolPlan { note, ..ToolPlan::new(Vec::new(), self.presentation(&task)) };
         let plan = self.read(input).map(planned);
         Box::pin(std::future::ready(plan))
+    }
+
+    /// Where its subagent tells them.
+    fn tells_changes(&self) -> bool {
+        true
     }
 
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome> {

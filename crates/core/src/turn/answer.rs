@@ -36,7 +36,7 @@ fn rejection(about: &About) -> &'static str {
     }
 }
 
-/// The same where nobody could be asked.
+/// The same where no one could be asked.
 fn nobody(about: &About) -> &'static str {
     match about {
         About::Permission(_) => "no one is connected who could allow it",
@@ -126,7 +126,7 @@ impl Turn {
         };
         if let (About::Permission(_) | About::ModeSwitch(_), Some(index)) = (&ask.about, index) {
             let action = if approved { Action::Allow } else { Action::Deny };
-            // What nobody answered was nobody's decision.
+            // What was not answered was no person's decision.
             if decision != Decision::Nobody {
                 let asked = self.calls[index].decision.take();
                 self.calls[index].decision = asked.map(|asked| asked.answered(action));

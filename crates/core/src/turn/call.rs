@@ -24,7 +24,7 @@ pub(crate) struct Call {
     pub(crate) call_id: CallId,
     pub(crate) tool_name: String,
     pub(crate) input: Value,
-    /// How it looks as long as nobody has understood it.
+    /// How it looks until it is understood.
     pub(super) bare: Presentation,
     /// Known before it is understood: it decides which calls run side by side.
     pub(super) effect: Effect,

@@ -51,7 +51,7 @@ pub(crate) fn reason_of(end: &TurnEnd) -> &str {
     }
 }
 
-/// What happens to a call whose question nobody has answered.
+/// What happens to a call whose question is still open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenApprovals {
     Close,

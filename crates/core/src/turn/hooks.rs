@@ -56,7 +56,7 @@ impl Turn {
     pub(super) async fn hooked_gate(&mut self, index: usize, gate: Gate) -> Result<Gate, StepStop> {
         let gate = match (gate, self.hooks.are_for(HookEvent::BeforeTool)) {
             (gate @ (Gate::Open(_) | Gate::Ask(_)), true) => self.before_tool(index, gate).await?,
-            // It is refused because there is nobody to ask.
+            // It is refused because there is no one to ask.
             (gate @ Gate::Refused(_), true) if self.asks_by_default(index) => {
                 self.before_tool(index, gate).await?
             }
@@ -86,7 +86,7 @@ impl Turn {
         })
     }
 
-    /// `None` for a call that nobody understands.
+    /// `None` for a call that can't be understood.
     async fn ask_before_tool(&mut self, index: usize) -> Result<Option<HooksSaid>, StepStop> {
         let call = &self.calls[index];
         let Some(planned) = call.planned() else { return Ok(None) };
@@ -160,7 +160,7 @@ impl Turn {
         }
     }
 
-    /// What is asked about because nobody said anything passes by the user's own hook. A rule that asks, what
+    /// What is asked about by default passes by the user's own hook. A rule that asks, what
     /// lies outside, what can't be understood and what holds commands too little are asked about all the same.
     fn allowed_by(&mut self, index: usize, word: HookWord, gate: Gate) -> Gate {
         if !self.asks_by_default(index) {
@@ -184,7 +184,7 @@ impl Turn {
         Gate::Open(grant)
     }
 
-    /// Whether it is asked about because nobody said anything: neither a rule nor, by now, a hook.
+    /// Whether it is asked about by default: neither a rule nor, by now, a hook said anything.
     fn asks_by_default(&self, index: usize) -> bool {
         let Some(planned) = self.calls[index].planned() else { return false };
         let by_default = |verdict: &Verdict| {
@@ -220,7 +220,11 @@ impl Turn {
 
     /// The model has no more calls. A hook that is against the end gives it one more step.
     pub(super) async fn at_turn_end(&mut self) -> Result<AtTheEnd, StepStop> {
-        if !self.hooks.are_for(HookEvent::TurnEnd) || self.steering.is_wanted() {
+        let event = match self.permissions.has_sessions_above() {
+            true => HookEvent::SubagentEnd,
+            false => HookEvent::TurnEnd,
+        };
+        if !self.hooks.are_for(event) || self.steering.is_wanted() {
             return Ok(AtTheEnd::Ends);
         }
         let said = self.journal.with_fold(|fold| {
@@ -229,7 +233,7 @@ impl Turn {
         });
         let said = said.unwrap_or_default();
         let matter = HookMatter::TurnEnd { continued: self.hooks.continued, said: &said };
-        let said = self.asked(HookEvent::TurnEnd, matter).await?;
+        let said = self.asked(event, matter).await?;
         let Some(word) = said.block.filter(|_| said.stop.is_none()) else { return Ok(AtTheEnd::Ends) };
         if self.hooks.continued == HOOK_CONTINUATIONS {
             let title = format!("The turn ends, although a hook was against it {HOOK_CONTINUATIONS} times");
@@ -237,7 +241,7 @@ impl Turn {
             return Ok(AtTheEnd::Ends);
         }
         self.hooks.continued += 1;
-        self.record(hooks::word_chunk(HookEvent::TurnEnd, &word.hook, &word.text)).await?;
+        self.record(hooks::word_chunk(event, &word.hook, &word.text)).await?;
         Ok(AtTheEnd::GoesOn)
     }
 

@@ -139,7 +139,7 @@ impl Incoming {
         }
     }
 
-    /// The call whose input this is: the one that is still streaming, or a new one with an id nobody has.
+    /// The call whose input this is: the one that is still streaming, or a new one with an unused id.
     fn name(&mut self, theirs: &CallId) -> &mut Named {
         let goes_on = self.names.get(theirs).is_some_and(|named| !named.whole);
         if !goes_on {

@@ -73,6 +73,7 @@ impl BackendTurn for Turn {
             conversation: Some(self.passages),
             left_out: self.left_out,
             summarised: self.summarised,
+            pending_approval: None,
         }
     }
 }

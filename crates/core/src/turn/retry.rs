@@ -26,8 +26,8 @@ impl Turn {
             return give_up(format!("{message} (tried {tries} times)"));
         }
         if let Some(wait) = retry_after.filter(|wait| *wait > RETRY_MAX) {
-            // Coming back earlier than told would be refused again, and nobody watches a turn that waits for
-            // minutes.
+            // Coming back earlier than told would be refused again, and a turn that waits for minutes
+            // looks as if it hung.
             let (asked, most) = (wait.as_secs(), RETRY_MAX.as_secs());
             return give_up(format!(
                 "{message} (the server asks to wait {asked} s; attache waits at most {most} s)"

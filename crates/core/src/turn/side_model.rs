@@ -114,7 +114,7 @@ fn bytes(question: &SideQuestion) -> u64 {
     (question.system.len() + said) as u64
 }
 
-/// The text of the answer, as much as was asked for, and what it used; nobody has counted one that was cut.
+/// The text of the answer, as much as was asked for, and what it used; one that was cut is not counted.
 async fn hear(
     mut events: BoxStream<'static, Result<StepEvent, ModelError>>,
     room: u64,

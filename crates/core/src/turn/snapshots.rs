@@ -15,7 +15,7 @@ use crate::snapshot::{CallSnapshot, FileKeeper, SnapshotShelf};
 #[derive(Debug)]
 pub(super) struct CallSnapshots {
     /// `None` once the call has its result. Why a lock: a tool that was given up may still run, and must change
-    /// nothing any more that nobody would know of.
+    /// nothing any more that would not be known.
     journal: Mutex<Option<Journal>>,
     author: Author,
     call_id: CallId,
@@ -52,8 +52,8 @@ impl CallSnapshots {
         }
         self.put(&CallSnapshot {
             title: self.title.clone(),
-            files: Vec::new(),
             uncovered: Some("nobody knows what this tool changes".to_owned()),
+            ..CallSnapshot::default()
         })
         .map(drop)
     }

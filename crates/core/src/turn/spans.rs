@@ -66,7 +66,7 @@ impl Turn {
         end_permission(span, verdict);
     }
 
-    /// A person, or nobody, has answered for a call that asked.
+    /// A call that asked was answered, by a person or because there is none.
     pub(super) fn tell_answered(&mut self, index: usize) {
         let Some(trace) = &self.trace else { return };
         let since = self.calls[index].asked_at.take().unwrap_or_else(|| trace.now());

@@ -1,7 +1,7 @@
 //! What a step used: told to the client, kept on the message and summed on the session. Counts nothing itself.
 //!
 //! Cost is the sum over the steps whose price is known; it is told from the first of them on. A step that
-//! nobody counted adds nothing to any sum: only its context is estimated, and marked so.
+//! was not counted adds nothing to any sum: only its context is estimated, and marked so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -145,7 +145,7 @@ fn counts(usage: &Usage) -> Value {
     })
 }
 
-/// Sums of binary fractions drift; nobody is billed below a billionth of a dollar.
+/// Sums of binary fractions drift; no provider bills below a billionth of a dollar.
 fn to_nano(dollars: f64) -> f64 {
     (dollars * 1e9).round() / 1e9
 }

@@ -38,8 +38,8 @@ impl Always {
 }
 
 impl Judge<'_> {
-    /// `None` where it would not hold: the same call would be asked for again, or nobody could read what it
-    /// means.
+    /// `None` where it would not hold: the same call would be asked for again, or its meaning could
+    /// not be read.
     pub fn always(&self, matter: &Matter<'_>) -> Option<Always> {
         let mut subjects: Vec<AlwaysSubject> = Vec::new();
         let asked = matter.accesses.iter().flat_map(|access| self.asked_for(access, matter.tool));

@@ -1,4 +1,4 @@
-//! How much happens without asking, and what holds commands when nobody is asked. Judges nothing.
+//! How much happens without asking, and what holds commands without a question. Judges nothing.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -34,7 +34,7 @@ impl Approval {
     }
 }
 
-/// What holds commands when nobody is asked about them.
+/// What holds commands that run without a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
     /// A sandbox with a file system and processes of its own.
@@ -66,7 +66,7 @@ impl Containment {
         }
     }
 
-    /// Why somebody has to look at every command that no rule of the user lets pass; `None`: nobody has to.
+    /// Why each command that no rule of the user lets pass has to be asked about; `None`: it need not.
     pub(crate) fn wants_a_look(self) -> Option<&'static str> {
         match self {
             Self::Full | Self::ExplicitlyOff => None,
@@ -79,9 +79,9 @@ impl Containment {
 /// What holds commands on a host, found out when it is first asked for: looking for a sandbox starts processes,
 /// and a host has to answer before that.
 #[derive(Clone)]
-pub struct HostContainment(Arc<LazyLock<Containment, Look>>);
+pub struct HostContainment(Arc<LazyLock<Containment, Probe>>);
 
-type Look = Box<dyn FnOnce() -> Containment + Send>;
+type Probe = Box<dyn FnOnce() -> Containment + Send>;
 
 impl HostContainment {
     /// The first one who asks waits for `look`.
@@ -94,7 +94,7 @@ impl HostContainment {
         **self.0
     }
 
-    /// What has been found; `None` while nobody has asked.
+    /// What has been found; `None` before the first question.
     pub fn known(&self) -> Option<Containment> {
         LazyLock::get(&self.0).copied()
     }

@@ -13,7 +13,7 @@ use crate::limits::REFUSED_COMMAND_CHARACTERS;
 use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace, WriteGrant};
 use crate::scope::{AccessReach, is_grantable, reach};
 
-/// Stands for a host that nobody knows before the command runs.
+/// A host that is not known before the command runs.
 pub(super) const ANY_HOST: &str = "*";
 
 /// How the reason ends where an agent runs no other commands; its own words may follow.
@@ -186,7 +186,7 @@ impl Judge<'_> {
                 self.under_all(access)
             }
             Action::Ask => as_it_says,
-            // No rule lets pass what nobody understands.
+            // No rule lets pass what was not understood.
             Action::Allow if unclear(access).is_some() => self.by_default(access),
             // Where nothing holds commands it takes the word of the user, and a manifest is not.
             Action::Allow if entry.scope == Scope::Manifest && self.wants_a_look(access).is_some() => {
@@ -302,7 +302,7 @@ impl Judge<'_> {
         if allows(path) && !allows(place) { path.to_owned() } else { place.to_owned() }
     }
 
-    /// Granted by rules alone: each host that is named, or any host at all. That nobody asks is no grant.
+    /// Granted by rules alone: each host that is named, or any host at all. No question is no grant.
     fn network(&self, accesses: &[Access]) -> NetworkGrant {
         let everywhere = || self.rules.allows(NETWORK, ANY_HOST) && !self.denies_some(NETWORK);
         let of_rules = |host: &str| match host {
@@ -386,7 +386,7 @@ fn shortened(line: &str) -> String {
     shown
 }
 
-/// Why nobody can say what it is.
+/// Why it is not known what it is.
 fn unclear(access: &Access) -> Option<&str> {
     match access {
         Access::Command(command) => match &command.nature {

@@ -8,7 +8,7 @@ use super::rule::{BASH, NETWORK};
 use crate::ports::tool::Access;
 
 impl Judge<'_> {
-    /// Where nobody is asked and no rule speaks of it, a command may reach its own localhost. It gets no
+    /// Where no question is asked and no rule speaks of it, a command may reach its own localhost. It gets no
     /// network for it.
     pub(super) fn stays_in_its_sandbox(&self, access: &Access, tool: &str) -> bool {
         let Access::Network { host } = access else { return false };

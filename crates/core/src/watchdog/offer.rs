@@ -50,7 +50,7 @@ fn this_line(line: &str) -> String {
         return format!("`{line}`");
     }
     let beginning: String = line.chars().take(ALWAYS_NAME_CHARACTERS).collect();
-    // Not "…" alone, which stands for anything behind it.
+    // Not "…" alone, which means anything behind it.
     format!("only this line of {length} characters: `{beginning}`…")
 }
 

@@ -1,6 +1,6 @@
 //! What the pattern of a rule matches, and how specific it is. Knows no rules.
 //!
-//! `*` stands for any run of characters, also for none and across blanks and slashes; `\` takes the next
+//! `*` fits any run of characters, also for none and across blanks and slashes; `\` takes the next
 //! character literally. Where a pattern ends in ` *` (commands) or `/*` (paths), what comes before it matches
 //! by itself too: `cargo test *` is `cargo test` with or without arguments, and never `cargo testament`.
 
@@ -103,7 +103,7 @@ fn pieces(pattern: &str) -> Vec<String> {
                 after_star = true;
                 continue;
             }
-            // At the very end it stands for itself.
+            // At the very end it means itself.
             '\\' => characters.next().unwrap_or('\\'),
             other => other,
         };

@@ -20,7 +20,7 @@ pub enum Action {
     Deny,
 }
 
-/// `permission` names the kind of access or a tool, `pattern` what it touches; `*` stands for anything.
+/// `permission` names the kind of access or a tool, `pattern` what it touches; `*` fits anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rule {
     /// `read`, `edit`, `bash`, `network` or the name of a tool.

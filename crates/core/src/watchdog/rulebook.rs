@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use super::offer::AlwaysOffer;
 use super::pattern::{Pattern, PatternBase};
 use super::project_secrets;
+use super::readings::readings;
 use super::rule::{ACCESSES, Action, BASH, Firmness, ManifestRule, READ, Rule, Rules, Scope};
 use super::verdict::Reason;
 use crate::ports::tool::CommandAccess;
@@ -68,8 +69,8 @@ impl Rulebook {
 
     /// The same for a command.
     pub(super) fn decide_command(&self, command: &CommandAccess) -> Option<&RulebookEntry> {
-        let (line, offer) = (command.line(), AlwaysOffer::of(command));
-        self.strongest(|entry| entry.covers(&line, &offer))
+        let (readings, offer) = (readings(command), AlwaysOffer::of(command));
+        self.strongest(|entry| entry.covers(&readings, &offer))
     }
 
     fn strongest(&self, matches: impl Fn(&RulebookEntry) -> bool) -> Option<&RulebookEntry> {
@@ -105,7 +106,7 @@ impl Rulebook {
     }
 
     /// Whether the user has allowed exactly this. A manifest is not the user, and a wildcard may match what
-    /// nobody thought of.
+    /// the user did not think of.
     pub(super) fn allows_by_name(&self, permission: &str, subject: &str) -> bool {
         self.decide(permission, subject).is_some_and(|entry| match (entry.rule.action, entry.scope) {
             (Action::Allow, Scope::Configuration | Scope::Session) => entry.pattern.is_literal(),
@@ -156,13 +157,18 @@ impl RulebookEntry {
 
     /// Whether it speaks about a command. What an answer allowed covers only commands that would have been
     /// offered just this: no option, input or escape of a program widens it. What somebody wrote down is a
-    /// pattern, and so is what an answer rejected.
-    fn covers(&self, line: &str, offer: &AlwaysOffer) -> bool {
+    /// pattern, and so is what an answer rejected. What allows is compared with the line as it is, what does
+    /// not with everything that the command may be called.
+    fn covers(&self, readings: &[String], offer: &AlwaysOffer) -> bool {
         let is_offered = self.rule.permission == BASH && self.rule.pattern == offer.pattern;
         match (self.scope, self.rule.action) {
             (Scope::Session, Action::Allow) => is_offered,
-            (Scope::Session, Action::Ask | Action::Deny) => is_offered || self.matches(BASH, line),
-            (Scope::BuiltIn | Scope::Manifest | Scope::Configuration, _) => self.matches(BASH, line),
+            (Scope::BuiltIn | Scope::Manifest | Scope::Configuration, Action::Allow) => {
+                readings.first().is_some_and(|line| self.matches(BASH, line))
+            }
+            (_, Action::Ask | Action::Deny) => {
+                is_offered || readings.iter().any(|reading| self.matches(BASH, reading))
+            }
         }
     }
 

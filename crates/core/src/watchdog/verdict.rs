@@ -32,7 +32,7 @@ pub enum Reason {
         /// The rule.
         rule: Rule,
     },
-    /// What holds when nobody said anything.
+    /// What holds by default.
     Default {
         /// In words.
         why: String,
@@ -57,7 +57,7 @@ pub enum Reason {
         /// The one that would be touched.
         directory: PathBuf,
     },
-    /// A host that nobody granted.
+    /// A host that was not granted.
     Host {
         /// Its name.
         host: String,

@@ -274,7 +274,7 @@ fn rules_and_grants_of_a_file_count_only_if_the_user_says_so() {
     });
 }
 
-/// What any store has beside its columns, and what nobody has yet.
+/// What any store has beside its columns, and what no store has yet.
 const SESSION_KEYS: [&str; 16] = [
     "title",
     "mode",

@@ -255,7 +255,7 @@ async fn a_call_runs_side_by_side_with_others_that_only_read() {
     world.check_rest(session.id());
 }
 
-/// Two that change what the session keeps for itself (its tasks, its background commands): nobody is asked, but
+/// Two that change what the session keeps for itself (its tasks, its background commands): no question, but
 /// the second begins when the first has ended.
 #[tokio::test(start_paused = true)]
 async fn calls_that_change_what_the_session_keeps_run_in_their_order() {

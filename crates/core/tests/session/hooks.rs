@@ -230,7 +230,7 @@ async fn a_hook_may_want_a_question_where_none_was_needed() {
     let (_process, session) = headless.session().await;
     assert_eq!(say(&session, "go").await, finished());
     assert!(headless.runs.all().is_empty(), "there is nobody to ask");
-    // The user's own hook stands in for somebody, where nobody said anything.
+    // The user's own hook answers in the place of a person, where nothing else was said.
     for (hook, runs) in [(hook("before-tool", ALLOW), 1), (hook("before-tool", "pass"), 0)] {
         let headless = World::new(TOUCH).with_hooks([hook]);
         let headless = headless.with_settings(|settings| settings.people = People::Absent);
@@ -523,6 +523,33 @@ async fn a_cancel_ends_a_hook_at_the_end_of_a_turn() {
         let (world, session) = cancelled_turn(TALK, hook("turn-end", command)).await;
         assert_eq!(text_of(&world.answers(session.id())[0]), "one");
     }
+}
+
+/// A `turn-end` is the end of the turn that people wait for, once; a subagent's has its own name.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_subagent_is_a_moment_of_its_own() {
+    const READER: &str = "---\nmode: subagent\ndescription: Looks.\nread_only: true\n---\nYou look.";
+    let script = "on \"go\"\n call id=t task {\"subagent_type\":\"reader\",\"prompt\":\"job\"}\n ---\n text \"done\"\n\
+                  on \"job\"\n text \"one\"\n ---\n text \"two\"";
+    let world = World::new(script).with_agents(&[("reader", READER)]).with_hooks([
+        hook("turn-end", "pass"),
+        hook_for("subagent-end", "other", "block never asked"),
+        hook_for("SubagentStop", "read*", "once block look again"),
+    ]);
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, finished());
+    assert_eq!(ran(&world), ["once block look again", "once block look again", "pass"]);
+    let told: Vec<_> = world.hooks.ran().into_iter().map(|(_, told)| told).collect();
+    let names = ["SubagentStop", "SubagentStop", "turn-end"];
+    assert_eq!(told.iter().map(|told| told["hook_event_name"].clone()).collect::<Vec<_>>(), names);
+    assert_eq!(
+        (&told[1]["agent_type"], &told[1]["last_assistant_message"]),
+        (&json!("reader"), &json!("two"))
+    );
+    assert_ne!(told[1]["session_id"], told[2]["session_id"]);
+    let result = only_call(&world, session.id()).output.unwrap();
+    assert_eq!(result, "two");
+    world.check_rest(session.id());
 }
 
 // permission

@@ -58,7 +58,7 @@ async fn status_queue_and_close_leave_a_dead_owners_session_as_it_is() {
         pause(5_000).await;
         assert_eq!(state(&world.disk.lock().unwrap(), &id), before);
         assert_eq!(world.model.requests().len(), requests);
-        // Whoever opens it goes on as if nobody had asked.
+        // Whoever opens it goes on as if no one had asked.
         let session = process.hub.open(&id).await.unwrap();
         let _participant = join(&session, answering(&[Answer::AllowOnce])).await;
         until(&session, |state| *state == RunState::Idle).await;

@@ -34,7 +34,7 @@ pub(crate) struct Worker {
     pub(crate) fails_with: Option<ModelError>,
     /// Calls a tool where a note is asked for.
     pub(crate) calls_instead: bool,
-    /// Writes a note for as long as nobody cancels.
+    /// Writes a note until it is cancelled.
     pub(crate) is_slow: bool,
     /// A second model, with this window.
     pub(crate) small: Option<u64>,

@@ -1,11 +1,16 @@
 //! The queue: first in, first out, one turn at a time, idempotent by message id, survives restarts.
 
+use std::time::Duration;
+
 use attache_core::chunk::FinishReason;
+use attache_core::events::RunState;
 use attache_core::hub::HubError;
 use attache_core::ids::MessageId;
 use attache_core::part::Role;
+use attache_core::ports::client::Answer;
 use attache_core::prompt::{Arrival, Prompt};
 use attache_core::turn::TurnEnd;
+use attache_testkit::fakes::client::PlannedClient;
 
 use crate::world::*;
 
@@ -125,7 +130,7 @@ async fn after_an_error_only_messages_somebody_waits_for_fire() {
     world.check_rest(session.id());
 }
 
-/// Leaves a queue nobody waits for behind an error: its process dies, the next one's first turn fails.
+/// Leaves a queue without waiting callers behind an error: its process dies, the next one's first turn fails.
 async fn paused_queue(world: &World) -> (Process, attache_core::hub::SessionHandle) {
     let (process, session) = world.session().await;
     let _live = session.prompt(prompt("a"));
@@ -288,5 +293,27 @@ async fn an_edit_may_have_fewer_more_and_other_blocks() {
     }
     assert_eq!(end_of(waiting).await, finished());
     assert_eq!(world.prompts(session.id()), ["a", "gh"]);
+    world.check_rest(session.id());
+}
+
+/// A turn that asks is not over: what waited before the question goes on waiting, whoever waits for it. Only a
+/// prompt that comes later takes the question's place.
+#[tokio::test(start_paused = true)]
+async fn an_open_question_holds_what_waited_before_it() {
+    let script =
+        "on \"ask\"\n delay 50ms\n call touch {\"path\":\"a\"}\n ---\n text \"done\"\non *\n text \"fine\"";
+    let world = World::new(script);
+    let (_process, session) = world.session().await;
+    let client = PlannedClient::new([(Duration::from_millis(500), Answer::AllowOnce)]);
+    let _participant = join(&session, client).await;
+    let asking = session.prompt(prompt("ask"));
+    let waiting = session.prompt(prompt("later"));
+    until(&session, |state| *state == RunState::WaitingOnApproval).await;
+    pause(100).await;
+    assert_eq!(session.queued().await.unwrap().len(), 1);
+    assert_eq!(end_of(asking).await, finished());
+    assert_eq!(end_of(waiting).await, finished());
+    assert_eq!(text_of(&world.answers(session.id())[0]), "done", "the question was answered, not superseded");
+    assert_eq!(world.prompts(session.id()), ["ask", "later"]);
     world.check_rest(session.id());
 }

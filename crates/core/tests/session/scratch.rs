@@ -1,4 +1,4 @@
-//! What becomes of scratch directories: gone with their session, and a while after nobody uses it any more.
+//! What becomes of scratch directories: gone with their session, and a while after its last use.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -118,7 +118,16 @@ async fn models_and_how_much_they_think_can_be_chosen() {
     assert_eq!(say(&session, "/model nope").await, finished());
     assert_eq!(
         last_answer(&world, &session),
-        "There is no model `nope`; a model is written PROVIDER/NAME, and `/model` lists them."
+        "There is no model `nope` in this configuration; a model is written PROVIDER/NAME, and `/model` lists them."
+    );
+    for slip in ["/model script/lagre", "/model lagre", "/model scirpt/large"] {
+        assert_eq!(say(&session, slip).await, finished());
+        assert!(last_answer(&world, &session).contains("(did you mean `script/large`?)"), "{slip}");
+    }
+    assert_eq!(say(&session, "/thought hihg").await, finished());
+    assert_eq!(
+        last_answer(&world, &session),
+        "There is no thought level `hihg` (did you mean `high`?); known: default, off, low, medium, high, max."
     );
     assert_eq!(say(&session, "/model script/small").await, finished());
     assert_eq!(say(&session, "/model").await, finished());

@@ -71,7 +71,7 @@ fn tree(spans: &[FinishedSpan]) -> Vec<String> {
     spans.iter().map(line).collect()
 }
 
-/// One trace, one root, every parent there, no id twice, nobody ends before they begin.
+/// One trace, one root, every parent there, no id twice, no span ends before it begins.
 fn check_connected(spans: &[FinishedSpan]) {
     let traces: HashSet<_> = spans.iter().map(|span| span.context.trace_id).collect();
     assert_eq!(traces.len(), 1, "{spans:#?}");

@@ -1,8 +1,9 @@
 //! Plain turns: one token, steps, limits, retries, cuts, refusals, panics of the model.
 
 use attache_core::chunk::{Chunk, FinishReason};
-use attache_core::events::RunState;
+use attache_core::events::{EventKind, FinishedBy, HubEvent, RunState};
 use attache_core::hub::AttachFrom;
+use attache_core::ids::CallId;
 use attache_core::part::Part;
 use attache_core::turn::{FailureKind, TurnEnd};
 
@@ -156,4 +157,74 @@ async fn every_answer_starts_with_a_step() {
     let (_process, session) = world.session().await;
     say(&session, "go").await;
     assert_eq!(world.answers(session.id())[0].first(), Some(&Part::StepStart));
+}
+
+/// Events in short: `start`, `asks CALL`, `end REASON [CALL]`, or a state with the prompt that it is about.
+fn told(events: &mut tokio::sync::broadcast::Receiver<HubEvent>) -> Vec<String> {
+    let mut told = Vec::new();
+    while let Ok(HubEvent { session_id, kind }) = events.try_recv() {
+        assert!(session_id.as_str().starts_with("ses_"));
+        told.push(match kind {
+            EventKind::TurnStarted { message_id } => format!("start {message_id}"),
+            EventKind::ApprovalRequested { call_id } => format!("asks {call_id}"),
+            EventKind::TurnFinished { message_id, reason, pending_approval } => {
+                let reason = match reason {
+                    FinishedBy::Finish => "finish",
+                    FinishedBy::Abort => "abort",
+                    FinishedBy::Error => "error",
+                };
+                let pending = pending_approval.as_ref().map_or("", CallId::as_str);
+                format!("end {message_id} {reason} {pending}").trim_end().to_owned()
+            }
+            EventKind::Status(status) => {
+                assert_eq!(status.message_id.is_some(), status.is_active(), "{status:?}");
+                assert_eq!(status.started_at.is_some(), status.is_active(), "{status:?}");
+                let about = status.message_id.map(|id| id.to_string()).unwrap_or_default();
+                let state = match status.state {
+                    RunState::Idle => "idle".to_owned(),
+                    RunState::Busy => "busy".to_owned(),
+                    RunState::Retrying { attempt, .. } => format!("retrying {attempt}"),
+                    RunState::WaitingOnApproval => "waiting_on_approval".to_owned(),
+                    RunState::WaitingOnUserInput => "waiting_on_user_input".to_owned(),
+                    RunState::Error { message } => format!("error {message}"),
+                };
+                format!("{state} {about}").trim_end().to_owned()
+            }
+        });
+    }
+    told
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_transition_is_published_to_all_who_listen() {
+    let script = "on \"slow\"\n delay 60s\non \"retry\"\n error transient \"busy\" times=1\n text \"x\"\n\
+                  on \"fail\"\n error permanent \"no\"\non \"ask\"\n call id=c1 touch {\"path\":\"a\"}\n\
+                  on *\n text \"fine\"";
+    let world = World::new(script);
+    let (process, session) = world.session().await;
+    let (mut one, mut other) = (process.hub.events(), process.hub.events());
+    let _participant = join(&session, answering(&[])).await;
+    for (id, expected) in [
+        (
+            "retry",
+            ["start retry", "busy retry", "retrying 1 retry", "busy retry", "end retry finish", "idle"]
+                .as_slice(),
+        ),
+        ("fail", &["start fail", "busy fail", "end fail error", "error no"]),
+        ("slow", &["start slow", "busy slow", "end slow abort", "idle"]),
+        ("ask", &["start ask", "busy ask", "asks c1", "waiting_on_approval ask", "end ask abort c1", "idle"]),
+        ("other", &["start other", "busy other", "end other finish", "idle"]),
+    ] {
+        let ticket = session.prompt(prompt_with_id(id, id));
+        if let "slow" | "ask" = id {
+            pause(100).await;
+            session.cancel();
+        }
+        drop(answer(ticket).await);
+        pause(10).await;
+        let heard = told(&mut one);
+        assert_eq!(heard, expected);
+        assert_eq!(told(&mut other), heard);
+    }
+    world.check_rest(session.id());
 }

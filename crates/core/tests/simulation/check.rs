@@ -236,7 +236,7 @@ pub(crate) fn user_messages_stand_once(observed: &Observed) -> Checked {
     Ok(())
 }
 
-/// I6, at the end: nobody owns what nobody works on.
+/// I6, at the end: a session that is not worked on has no owner.
 pub(crate) fn everything_is_at_rest(observed: &Observed) -> Checked {
     for (session, lease) in &observed.disk.leases {
         // A dead process may leave its name on a lease when it left nothing else: anybody can take it.

@@ -58,7 +58,7 @@ pub(crate) struct PromptLog {
     pub(crate) arrival: Arrival,
     /// The same message was sent before.
     pub(crate) resent: bool,
-    /// Its process was killed: nobody expects an answer.
+    /// Its process was killed: no answer is expected.
     pub(crate) killed: bool,
     /// Its session was closed or its process shut down: the channel may just end.
     pub(crate) left: bool,

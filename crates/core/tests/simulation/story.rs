@@ -15,9 +15,18 @@ use crate::world::{Open, Process, SeededClient, World};
 /// Longer than anything but a question takes; the store is mended within half a minute.
 const REST: Duration = Duration::from_secs(90);
 
+/// Whether somebody takes turns back and brings them again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rewinds {
+    Some,
+    None,
+}
+
 struct Story {
     world: World,
     random: Random,
+    /// Decides about rewinds alone: without them a seed tells the story that it always told.
+    rewinding: Option<Random>,
     processes: Vec<Process>,
     started: u64,
     sessions: Vec<SessionId>,
@@ -28,12 +37,13 @@ struct Story {
     faults: bool,
 }
 
-pub(crate) async fn tell(seed: u64) -> Observed {
+pub(crate) async fn tell(seed: u64, rewinds: Rewinds) -> Observed {
     let mut random = Random::new(seed);
     let faults = random.one_in(3);
     let mut story = Story {
         world: World::new(),
         random,
+        rewinding: (rewinds == Rewinds::Some).then(|| Random::new(!seed)),
         processes: Vec::new(),
         started: 0,
         sessions: Vec::new(),
@@ -45,6 +55,7 @@ pub(crate) async fn tell(seed: u64) -> Observed {
     story.begin().await;
     for _ in 0..8 + story.random.below(24) {
         story.act().await;
+        story.perhaps_rewind();
         let pause = match story.random.below(6) {
             0 | 1 => 0,
             2 | 3 => story.random.below(6),
@@ -251,6 +262,29 @@ impl Story {
         }
     }
 
+    /// To any prompt that we know, whether it waits, runs or is hidden already; or what was rewound last comes
+    /// back.
+    fn perhaps_rewind(&mut self) {
+        let ids: Vec<_> = self.sent.iter().map(|(session, id, _)| (session.clone(), id.clone())).collect();
+        let Some(random) = self.rewinding.as_mut().filter(|_| !ids.is_empty() && !self.processes.is_empty())
+        else {
+            return;
+        };
+        if !random.one_in(6) {
+            return;
+        }
+        let (session, id) = random.pick(&ids).clone();
+        let (goes_back, process) = (!random.one_in(3), random.below(self.processes.len() as u64) as usize);
+        let session = self.sessions.iter().position(|known| *known == session).unwrap_or_default();
+        let Some(open) = self.opened(process, session) else { return };
+        tokio::spawn(async move {
+            match goes_back {
+                true => drop(open.handle.rewind(None, id).await),
+                false => drop(open.handle.unrewind(None).await),
+            }
+        });
+    }
+
     fn choose(&mut self, process: usize, session: usize) {
         let agent = self.random.pick(&["build", "build", "plan", "nothing"]).to_string();
         self.with_open(process, session, |open| {
@@ -271,7 +305,7 @@ impl Story {
         tokio::time::sleep(Duration::from_secs(5)).await;
         for process in 0..self.processes.len() {
             for session in 0..self.sessions.len() {
-                // Settles what a process left that died while nobody looked.
+                // Settles what a process left that died unseen.
                 self.open(process, session);
             }
         }

@@ -9,7 +9,7 @@ use crate::limits::UNREAD_BYTES;
 
 #[derive(Debug)]
 pub(super) struct ProgressLines {
-    /// `None`: nobody wants any.
+    /// `None`: they are not wanted.
     to: Option<(Peer, Value)>,
     told: u64,
 }

@@ -48,6 +48,25 @@ pub(super) struct HttpConversation {
     greeted: Arc<AtomicBool>,
 }
 
+/// A conversation that ends with this.
+#[derive(Debug)]
+pub(super) struct HeldConversation {
+    conversations: Conversations,
+    name: String,
+}
+
+impl HeldConversation {
+    pub(super) fn new(conversations: &Conversations, conversation: &HttpConversation) -> Self {
+        Self { conversations: conversations.clone(), name: conversation.name.clone() }
+    }
+}
+
+impl Drop for HeldConversation {
+    fn drop(&mut self) {
+        self.conversations.end(&self.name);
+    }
+}
+
 impl Conversations {
     pub(super) fn new(services: McpServices) -> Self {
         Self(Arc::new(ConversationTable { services, known: Mutex::default() }))
@@ -111,7 +130,7 @@ impl HttpConversation {
         self.greeted.load(Ordering::Acquire)
     }
 
-    /// What nobody waits for. False: it is over.
+    /// What has no waiting request. False: it is over.
     pub(super) async fn tell(&self, message: EnvelopeMessage, body: Bytes) -> bool {
         self.use_now();
         let cancelled = match &message {
@@ -150,7 +169,7 @@ impl HttpConversation {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
     }
 
-    /// Until nobody has used it for long: no message came, and nobody reads an answer.
+    /// Until it was idle for long: no message came, and no answer is being read.
     async fn unused(&self) {
         loop {
             let last = *self.used.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,7 +29,7 @@ pub(super) enum ReplyPiece {
     Answer(Bytes),
 }
 
-/// What comes back to one request. Dropped, nobody reads it any more.
+/// What comes back to one request. Dropped, it has no reader any more.
 #[derive(Debug)]
 pub(super) struct OpenReply {
     receiver: mpsc::Receiver<ReplyPiece>,
@@ -47,7 +47,7 @@ impl OpenReply {
 pub(super) struct Replies {
     /// Why a lock: posts open them, the writer of the conversation fills them. Held for look-ups only.
     open: Arc<Mutex<HashMap<RequestId, ReplyStream>>>,
-    /// Back to ourselves, for questions that reach nobody. Weak: the conversation ends with its last post.
+    /// Back to ourselves, for questions that reach no client. Weak: the conversation ends with its last post.
     incoming: mpsc::WeakSender<Bytes>,
 }
 
@@ -113,7 +113,7 @@ impl Replies {
         }
     }
 
-    /// One that reaches nobody is answered here: somebody waits for it.
+    /// One that reaches no client is answered here: its caller waits.
     fn question(&self, id: &RequestId, asked_for: Option<RequestId>, message: &[u8]) {
         let sender =
             asked_for.and_then(|asked_for| Some(self.open_streams().get(&asked_for)?.sender.clone()));
@@ -126,7 +126,7 @@ impl Replies {
         tokio::spawn(async move {
             let error = json!({ "code": -32000, "message": "nobody listens on the stream of the request" });
             let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}");
-            // A conversation that is over has nobody who waits.
+            // In a conversation that is over no request waits.
             drop(incoming.send(answer.into()).await);
         });
     }
@@ -137,7 +137,7 @@ impl Replies {
         let is_it = |stream: &&ReplyStream| stream.progress_token.as_deref() == Some(token.get());
         let Some(stream) = open.values().find(is_it) else { return };
         if stream.sender.capacity() > KEPT_PLACES {
-            // One that nobody reads any more needs no news.
+            // One without a reader needs no news.
             drop(stream.sender.try_send(ReplyPiece::News(Bytes::copy_from_slice(message))));
         }
     }

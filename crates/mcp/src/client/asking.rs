@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{CallFailure, ServerClient, said};
+use crate::handler::Caller;
 use crate::limits::{LIST_PAGES, LISTED_RESOURCES};
 use crate::prompts::{self, ListedPrompt};
 use crate::resources::{self, ResourceWish};
@@ -25,7 +26,7 @@ impl ServerClient {
                 Some(cursor) => json!({ "cursor": cursor }),
                 None => json!({}),
             };
-            let page = self.peer.request(method, &params, Some(self.deadlines.list)).await;
+            let page = self.ask(method, &params, Some(self.deadlines.list)).await;
             let page = page.map_err(RequestFailure::Request)?;
             let next: Option<String> = take(&page).map_err(RequestFailure::Strange)?;
             if next.is_none() || next == cursor {
@@ -62,9 +63,12 @@ impl ServerClient {
         let arguments: Value =
             arguments.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
         let (method, params) = ("prompts/get", json!({ "name": name, "arguments": arguments }));
-        let answer = self.peer.request(method, &params, Some(self.deadlines.call)).await;
-        let answer = answer.map_err(|error| said(&error, method, self.deadlines.call))?;
-        prompts::written(&answer)
+        // Nobody's call: what a server wants of a user first is declined.
+        match self.ask_to_the_end(method, params, self.deadlines.call, None).await {
+            Ok(answer) => prompts::written(&answer),
+            Err(CallFailure::Refused(why)) => Err(why),
+            Err(CallFailure::Lost) => Err(format!("it ended before it answered {method}")),
+        }
     }
 
     /// What an argument of a prompt could be.
@@ -88,17 +92,18 @@ impl ServerClient {
             return Ok(Vec::new());
         }
         let method = "completion/complete";
-        let answer = self.peer.request(method, params, Some(self.deadlines.list)).await;
+        let answer = self.ask(method, params, Some(self.deadlines.list)).await;
         let answer = answer.map_err(|error| self.failure(&error, method))?;
         Ok(resources::suggested(&answer))
     }
 
-    /// What its resources are, what one of them holds, or which ones a template stands for, as the result of a
+    /// What its resources are, what one of them holds, or which ones a template means, as the result of a
     /// call.
     pub(crate) async fn resources(
         &self,
         wish: ResourceWish<'_>,
         read: &ReadResources,
+        caller: &Caller,
     ) -> Result<Box<RawValue>, CallFailure> {
         match wish {
             ResourceWish::List => {
@@ -117,8 +122,7 @@ impl ServerClient {
                 read.reading(uri, self.events.subscriptions());
                 self.watch(uri);
                 let (method, params) = ("resources/read", json!({ "uri": uri }));
-                let answer = self.peer.request(method, &params, Some(self.deadlines.call)).await;
-                let answer = answer.map_err(|error| self.failure(&error, method))?;
+                let answer = self.ask_to_the_end(method, params, self.deadlines.call, Some(caller)).await?;
                 resources::as_result(&answer).map_err(CallFailure::Refused)
             }
         }
@@ -152,7 +156,12 @@ impl ServerClient {
 
     /// Asks to be told of changes, where the server can. Nobody waits for that.
     fn watch(&self, uri: &str) {
-        if self.has.subscriptions && self.events.subscriptions().begin(uri) {
+        if !self.has.subscriptions || !self.events.subscriptions().begin(uri) {
+            return;
+        }
+        if self.meta.is_some() {
+            self.events.watched_others.notify_one();
+        } else {
             let (client, uri) = (self.clone(), uri.to_owned());
             tokio::spawn(async move { client.subscribe(&uri).await });
         }
@@ -169,7 +178,7 @@ impl ServerClient {
 
     /// A new conversation knows nothing of what an earlier one asked for.
     pub(crate) fn watch_again(&self) {
-        if self.has.subscriptions {
+        if self.has.subscriptions && self.meta.is_none() {
             let client = self.clone();
             tokio::spawn(async move {
                 for uri in client.events.subscriptions().all() {
@@ -181,6 +190,10 @@ impl ServerClient {
 
     /// It may ask for them again.
     pub(crate) async fn roots_changed(&self) {
+        if self.meta.is_some() {
+            // It asks for them when it needs them.
+            return;
+        }
         if let Err(error) = self.peer.notify("notifications/roots/list_changed", &json!({})).await {
             tracing::debug!(%error, "an MCP server was not told of other roots");
         }

@@ -7,6 +7,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use tokio::time::Instant;
+
+use super::inputs::too_late;
 use super::{CallFailure, ServerClient, said};
 use crate::handler::ProgressNews;
 use crate::limits::{CALL_TIME, PROGRESS_CHARACTERS, TASK_POLL, TASK_POLLS};
@@ -17,12 +20,12 @@ use attache_rpc::RequestError;
 /// How a task is, as its server says.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct WireTask {
+pub(super) struct WireTask {
     task_id: String,
     status: String,
     #[serde(default)]
     status_message: Option<String>,
-    #[serde(default)]
+    #[serde(default, alias = "pollIntervalMs")]
     poll_interval: Option<f64>,
 }
 
@@ -34,6 +37,19 @@ enum TaskStanding {
 }
 
 impl WireTask {
+    pub(super) fn id(&self) -> &str {
+        &self.task_id
+    }
+
+    pub(super) fn status(&self) -> &str {
+        &self.status
+    }
+
+    /// In the server's words, made harmless.
+    pub(super) fn message(&self) -> Option<String> {
+        self.status_message.as_deref().map(|message| shortened(message, PROGRESS_CHARACTERS))
+    }
+
     fn standing(&self) -> TaskStanding {
         match self.status.as_str() {
             "working" | "submitted" => TaskStanding::Working,
@@ -42,13 +58,13 @@ impl WireTask {
     }
 
     /// As often as it wants to be asked, within reason.
-    fn pause(&self) -> Duration {
+    pub(super) fn pause(&self) -> Duration {
         let wanted = self.poll_interval.filter(|pause| pause.is_finite() && *pause > 0.0);
         let wanted = wanted.map(|pause| Duration::from_millis(pause.min(60_000.0) as u64));
         wanted.unwrap_or(TASK_POLL).clamp(*TASK_POLLS.start(), *TASK_POLLS.end())
     }
 
-    fn news(&self, step: u32) -> ProgressNews {
+    pub(super) fn news(&self, step: u32) -> ProgressNews {
         let status = self.status_message.as_deref().unwrap_or(&self.status);
         let message = Some(shortened(status, PROGRESS_CHARACTERS));
         ProgressNews { progress: f64::from(step), total: None, message }
@@ -60,11 +76,22 @@ pub(super) fn wish() -> Value {
     json!({ "ttl": CALL_TIME.as_millis() as u64 })
 }
 
-/// A task that is cancelled when nobody waits for it any more.
-struct HeldTask<'a> {
+/// A task that is cancelled when its caller is gone.
+pub(super) struct HeldTask<'a> {
     client: &'a ServerClient,
     id: String,
     standing: TaskStanding,
+}
+
+impl<'a> HeldTask<'a> {
+    pub(super) fn new(client: &'a ServerClient, task: &WireTask) -> Self {
+        Self { client, id: task.task_id.clone(), standing: TaskStanding::Working }
+    }
+
+    /// It has come to its end.
+    pub(super) fn let_go(&mut self) {
+        self.standing = TaskStanding::ResultDue;
+    }
 }
 
 impl Drop for HeldTask<'_> {
@@ -74,7 +101,7 @@ impl Drop for HeldTask<'_> {
         }
         let (client, params) = (self.client.clone(), json!({ "taskId": self.id }));
         tokio::spawn(async move {
-            let told = client.peer.request("tasks/cancel", &params, Some(client.deadlines.list)).await;
+            let told = client.ask("tasks/cancel", &params, Some(client.deadlines.list)).await;
             if let Err(error) = told {
                 tracing::debug!(%error, "a task of an MCP server could not be cancelled");
             }
@@ -88,6 +115,7 @@ impl ServerClient {
         &self,
         answer: &RawValue,
         mut show: impl FnMut(ProgressNews),
+        last: Instant,
     ) -> Result<Box<RawValue>, CallFailure> {
         #[derive(Deserialize)]
         struct Begun {
@@ -96,7 +124,7 @@ impl ServerClient {
         let strange =
             |error: serde_json::Error| CallFailure::Refused(format!("its task is not understood: {error}"));
         let Begun { mut task } = serde_json::from_str(answer.get()).map_err(strange)?;
-        let mut held = HeldTask { client: self, id: task.task_id.clone(), standing: TaskStanding::Working };
+        let mut held = HeldTask::new(self, &task);
         let params = json!({ "taskId": task.task_id });
         let (mut step, mut told) = (0, String::new());
         while task.standing() == TaskStanding::Working {
@@ -106,13 +134,17 @@ impl ServerClient {
                 step += 1;
                 show(ProgressNews { progress: f64::from(step), ..news });
             }
+            if Instant::now() + task.pause() > last {
+                return Err(too_late());
+            }
             tokio::time::sleep(task.pause()).await;
             let now = self.peer.request("tasks/get", &params, Some(self.deadlines.list)).await;
             let now = now.map_err(|error| self.lost_or_said(&error, "tasks/get"))?;
             task = serde_json::from_str(now.get()).map_err(strange)?;
         }
-        let result = self.peer.request("tasks/result", &params, Some(CALL_TIME)).await;
-        held.standing = TaskStanding::ResultDue;
+        let left = last.saturating_duration_since(Instant::now());
+        let result = self.peer.request("tasks/result", &params, Some(left)).await;
+        held.let_go();
         result.map_err(|error| match (&error, task.status_message) {
             (RequestError::Remote(_), Some(message)) => CallFailure::Refused(format!(
                 "the task {}: {}",
@@ -123,7 +155,7 @@ impl ServerClient {
         })
     }
 
-    fn lost_or_said(&self, error: &RequestError, method: &str) -> CallFailure {
+    pub(super) fn lost_or_said(&self, error: &RequestError, method: &str) -> CallFailure {
         match error {
             RequestError::Closed => CallFailure::Lost,
             error => CallFailure::Refused(said(error, method, self.deadlines.list)),

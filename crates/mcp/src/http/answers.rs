@@ -1,6 +1,7 @@
 //! Answers of an HTTP server: read with caps, as messages, as events, or as the reason why there is none.
 
 use attache_core::legible::legible_line;
+use attache_rpc::ErrorObject;
 use bytes::Bytes;
 use futures_util::StreamExt;
 use reqwest::header::CONTENT_TYPE;
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::EVENTS;
-use crate::limits::HTTP_ERROR_BYTES;
+use crate::limits::{HTTP_ERROR_BYTES, HTTP_ERROR_MESSAGE_BYTES};
 use crate::sse::{EventReader, ServerEvent};
 
 /// The events of an answer, one after the other.
@@ -32,6 +33,11 @@ impl EventStream {
             self.reader.feed(&self.response.chunk().await.ok()??);
         }
     }
+
+    /// Where to go on, as the server said last.
+    pub(super) fn last_id(&self) -> Option<&str> {
+        self.reader.last_id()
+    }
 }
 
 pub(super) fn is_events(response: &Response) -> bool {
@@ -50,6 +56,64 @@ pub(super) fn request_id(message: &[u8]) -> Option<Box<RawValue>> {
     head.method.and(head.id)
 }
 
+/// The id that a message answers.
+pub(super) fn answered_id(message: &str) -> Option<Box<str>> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+        method: Option<serde::de::IgnoredAny>,
+    }
+    let head: Head<'_> = serde_json::from_str(message).ok()?;
+    head.id.filter(|_| head.method.is_none()).map(|id| id.get().into())
+}
+
+/// The request that nobody waits for any more, where a message says so.
+pub(super) fn cancelled_id(message: &[u8]) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Notice {
+        method: String,
+        params: CancelledRequest,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct CancelledRequest {
+        request_id: Box<RawValue>,
+    }
+    let notice: Notice = serde_json::from_slice(message).ok()?;
+    (notice.method == "notifications/cancelled").then_some(notice.params.request_id)
+}
+
+/// Why there is no answer: as the protocol has it, or in other words.
+pub(super) enum Refusal {
+    Error(ErrorObject),
+    Said(String),
+}
+
+/// What stands in an answer that is none.
+pub(super) async fn refused(response: Response) -> Refusal {
+    #[derive(Deserialize)]
+    struct ErrorMessage {
+        jsonrpc: String,
+        error: ErrorObject,
+    }
+    let status = response.status();
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
+    // Who lacks a token is told what to do about that.
+    if !is_json || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+        return Refusal::Said(refusal(response).await);
+    }
+    let body = match limited(response, HTTP_ERROR_MESSAGE_BYTES).await {
+        Ok(body) => body,
+        Err(problem) => return Refusal::Said(format!("it answered {status}, and {problem}")),
+    };
+    match serde_json::from_slice::<ErrorMessage>(&body) {
+        Ok(message) if message.jsonrpc == "2.0" => Refusal::Error(message.error),
+        Ok(_) | Err(_) => Refusal::Said(refusal_in_words(status, &body)),
+    }
+}
+
 pub(crate) async fn limited(response: Response, most: usize) -> Result<Bytes, String> {
     let mut body = Vec::new();
     let mut pieces = response.bytes_stream();
@@ -65,11 +129,6 @@ pub(crate) async fn limited(response: Response, most: usize) -> Result<Bytes, St
 /// What an answer that is none has to say.
 pub(super) async fn refusal(response: Response) -> String {
     let status = response.status();
-    let hint = match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => " (does it need a header with a token?)",
-        status if status.is_redirection() => " (it leads to another place)",
-        _ => "",
-    };
     let mut pieces = response.bytes_stream();
     let mut body = Vec::new();
     while let Some(Ok(piece)) = pieces.next().await {
@@ -78,7 +137,17 @@ pub(super) async fn refusal(response: Response) -> String {
             break;
         }
     }
-    let text: String = String::from_utf8_lossy(&body).split_whitespace().collect::<Vec<_>>().join(" ");
+    refusal_in_words(status, &body)
+}
+
+fn refusal_in_words(status: StatusCode, body: &[u8]) -> String {
+    let hint = match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => " (does it need a header with a token?)",
+        status if status.is_redirection() => " (it leads to another place)",
+        _ => "",
+    };
+    let body = &body[..body.len().min(HTTP_ERROR_BYTES)];
+    let text: String = String::from_utf8_lossy(body).split_whitespace().collect::<Vec<_>>().join(" ");
     let text: String = legible_line(&text).chars().take(200).collect();
     let text = if text.is_empty() { text } else { format!(": {text}") };
     format!("it answered {status}{hint}{text}")

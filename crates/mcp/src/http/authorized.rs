@@ -11,7 +11,7 @@ use crate::oauth::{AccessProblem, Bearer, BearerChallenge, ServerAccess};
 /// Why there is no answer.
 #[derive(Debug)]
 pub(super) enum Unsent {
-    /// The server wants a login, or rights, that nobody has.
+    /// The server wants a login, or rights, that are missing.
     NoAccess(String),
     Unreachable(String),
 }

@@ -94,7 +94,7 @@ fn token(text: &str) -> Option<(&str, &str)> {
     (length > 0).then(|| text.split_at(length))
 }
 
-/// What stands behind the name of a parameter, and the rest; `None` where it is no parameter.
+/// What follows the name of a parameter, and the rest; `None` where it is no parameter.
 fn parameter_value(after: &str) -> Option<(String, &str)> {
     let value = blanks(after).strip_prefix('=').map(blanks)?;
     if let Some(quoted) = value.strip_prefix('"') {

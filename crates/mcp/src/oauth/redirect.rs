@@ -250,7 +250,7 @@ mod tests {
         let listener = RedirectListener::open(None).await.unwrap();
         let port = listener.port();
         let waiting = tokio::spawn(async move { listener.code(&EXPECTED).await });
-        // One that says nothing stands in nobody's way.
+        // One that says nothing holds up no other.
         let _silent = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
         for stray in strays {
             let page = asked(port, &stray.replace("PORT", &port.to_string())).await;

@@ -1,4 +1,4 @@
-//! Random words that nobody can guess, and the proof of one (PKCE, RFC 7636).
+//! Random words that can't be guessed, and the proof of one (PKCE, RFC 7636).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -53,7 +53,7 @@ pub(super) struct OAuthBody {
 }
 
 impl OAuthWeb {
-    /// For the server at this address, which the user has chosen: what it leads to was chosen by nobody.
+    /// For the server at this address, which the user has chosen: what it leads to was not chosen.
     pub(super) async fn of(server: &Url, private: PrivateAddresses) -> Result<Self, OAuthError> {
         if private == PrivateAddresses::Allowed {
             return Ok(Self { reach: Reach::Anywhere });

@@ -148,7 +148,7 @@ pub(super) struct Others {
 
 /// Who hears of something that does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum Announced {
     Before,
     Now,
 }
@@ -242,11 +242,11 @@ impl Baselines {
     }
 
     /// Whether a session was told already that not everything here can be looked through; it is from now on.
-    pub(super) fn tell_once(&self, session: &[u8]) -> io::Result<Told> {
+    pub(super) fn tell_once(&self, session: &[u8]) -> io::Result<Announced> {
         if std::fs::read(self.path_of(TOLD)).is_ok_and(|told| told == session) {
-            return Ok(Told::Before);
+            return Ok(Announced::Before);
         }
-        self.replace(TOLD, session).map(|()| Told::Now)
+        self.replace(TOLD, session).map(|()| Announced::Now)
     }
 
     fn replace(&self, kind: &str, text: &[u8]) -> io::Result<()> {
@@ -284,7 +284,7 @@ impl PendingBaseline {
     /// Leaves it to the next command: what is named here could not be undone.
     pub(super) fn leave(&self, root: &Path, state: &RootState, left: &Leftovers) {
         let (root, state, left) = (root.to_owned(), state.clone(), Some(left.clone()));
-        // Its command has ended, so nobody holds the new one.
+        // Its command has ended, so no process holds the new one.
         let written = BaselineFile { root, started: SystemTime::now(), is_held: false, state, left };
         let new = self.path.with_extension("left");
         let kept = serde_json::to_vec(&written).map_err(io::Error::from);

@@ -40,7 +40,7 @@ pub(super) struct GitEntries {
     pub(super) has_links: bool,
 }
 
-/// A directory with the same one has the same entries: nobody can set the time of its last change.
+/// A directory with the same one has the same entries: no program can set the time of its last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DirectoryStamp {
     pub(super) device: u64,

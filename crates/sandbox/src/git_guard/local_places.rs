@@ -81,7 +81,7 @@ fn local_path(address: &str) -> Option<String> {
     }
 }
 
-/// Whether a link stands on the way, or at its end.
+/// Whether there is a link on the way, or at its end.
 pub(super) fn has_link(path: &Path) -> bool {
     let mut way = PathBuf::new();
     path.components().any(|part| match part {

@@ -1,4 +1,4 @@
-//! Protected names at the top of a root, and of a home, that no place-holder stands for. Only looks.
+//! Protected names at the top of a root, and of a home, that have no place-holder. Only looks.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

@@ -44,7 +44,7 @@ pub(super) struct RootState {
     /// Entries `.git` that are no directory.
     #[serde(with = "lossless::map")]
     pub(super) pointers: BTreeMap<PathBuf, ControlFile>,
-    /// Protected names at the top that no place-holder stands for. Of those that no mount holds either, what is
+    /// Protected names at the top that have no place-holder. Of those that no mount holds either, what is
     /// in them.
     #[serde(with = "lossless::map")]
     pub(super) protected: BTreeMap<PathBuf, Option<ControlFile>>,

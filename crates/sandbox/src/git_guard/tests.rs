@@ -16,8 +16,8 @@ struct Project {
     base: PathBuf,
 }
 
-/// A project with one commit, a repository elsewhere that runs the canary, and a file elsewhere that nobody may
-/// write.
+/// A project with one commit, a repository elsewhere that runs the canary, and a file elsewhere that no command
+/// may write.
 impl Project {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -702,8 +702,8 @@ fn edit_tools_leave_to_git_what_is_gits() {
 }
 
 impl Project {
-    /// As if our process had been killed while the command of this guard ran: what it kept is there, and nobody
-    /// holds it.
+    /// As if our process had been killed while the command of this guard ran: what it kept is there, and no
+    /// process holds it.
     fn kill(&self, guard: GitGuard) {
         let kept = self.base.join("own/scratch/.sandbox/baselines");
         // What belongs to the root and to no command stays.

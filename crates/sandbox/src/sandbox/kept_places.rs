@@ -1,6 +1,6 @@
 //! Where the directories of a session were when it first used them, kept beside the scratch directories, where
-//! no command reaches. Another session may move one and put a link in its place, also while nobody runs; its
-//! name is then no word for what the link leads to.
+//! no command reaches. Another session may move one and put a link in its place, also while attache is not
+//! running; its name is then no word for what the link leads to.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};

@@ -73,7 +73,7 @@ impl HeldSteps {
     }
 }
 
-/// The first part of a path below a directory that is not there: one of our place-holders stands for nothing.
+/// The first part of a path below a directory that is not there: one of our place-holders counts as nothing.
 fn first_missing(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut place = root.to_owned();
     for name in path.strip_prefix(root).ok()?.components() {

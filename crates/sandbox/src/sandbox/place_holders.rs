@@ -203,7 +203,7 @@ fn is_empty(directory: &Path) -> bool {
     directory.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The directory of the locks, and an empty file that stands for what is not shown.
+/// The directory of the locks, and an empty file in the place of what is not shown.
 pub(super) fn prepare(scratch: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let locks = super::closed_directory(scratch);
     DirBuilder::new().recursive(true).mode(0o700).create(&locks)?;

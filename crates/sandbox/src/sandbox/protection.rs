@@ -342,8 +342,8 @@ fn needs_place_holder(sequence: &str, place: ProtectedAt) -> bool {
     }
 }
 
-/// One of ours, of a command that runs now or that did when we died: a socket stands for a file, since it can
-/// hold nothing and git does not see it; an empty marked directory for a directory.
+/// One of ours, of a command that runs now or that did when we died: a socket takes the place of a file, since
+/// it can hold nothing and git does not see it; an empty marked directory for a directory.
 fn place_holder(tree: &dyn DirectoryTree, path: &Path, kind: NodeKind) -> Option<HolderForm> {
     match kind {
         NodeKind::Socket => Some(HolderForm::File),

@@ -64,9 +64,9 @@ impl<'a> UsageCount<'a> {
             return None;
         }
         let shared = match SharedMemory::of(&processes) {
-            SharedMemory { bytes, closed: Closed::None } => files + bytes,
+            SharedMemory { bytes, unreadable: UnreadableProcesses::None } => files + bytes,
             // What it hides is taken for its own.
-            SharedMemory { bytes, closed: Closed::Some } => {
+            SharedMemory { bytes, unreadable: UnreadableProcesses::Some } => {
                 (files + bytes).max(on_machine.saturating_sub(self.shared_before))
             }
         };
@@ -98,9 +98,9 @@ fn stay_preferred(process: &Path) {
     }
 }
 
-/// Whether a process lets nobody look at it.
+/// Whether there are processes that we may not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Closed {
+enum UnreadableProcesses {
     None,
     Some,
 }
@@ -109,15 +109,15 @@ enum Closed {
 /// System V kind. Each is counted once.
 struct SharedMemory {
     bytes: u64,
-    closed: Closed,
+    unreadable: UnreadableProcesses,
 }
 
 impl SharedMemory {
     fn of(processes: &[PathBuf]) -> Self {
-        let mut closed = Closed::None;
+        let mut unreadable = UnreadableProcesses::None;
         let mut note = |error: &io::Error| {
             if error.kind() == io::ErrorKind::PermissionDenied {
-                closed = Closed::Some;
+                unreadable = UnreadableProcesses::Some;
             }
         };
         // The first is ours.
@@ -145,7 +145,7 @@ impl SharedMemory {
                 }
             }
         }
-        Self { bytes, closed }
+        Self { bytes, unreadable }
     }
 }
 

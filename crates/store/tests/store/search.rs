@@ -255,7 +255,7 @@ async fn no_word_of_a_deleted_session_is_left_in_any_file() {
     assert_eq!(messages(&store, "xylophone").await, Vec::<String>::new());
 }
 
-/// A large one holds up nobody: its words go in pieces, and nobody finds them meanwhile.
+/// A large one holds up no commit: its words go in pieces, and no search finds them meanwhile.
 #[tokio::test]
 async fn the_words_of_a_large_session_go_in_pieces() {
     let home = Home::new();

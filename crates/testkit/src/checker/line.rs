@@ -68,7 +68,7 @@ impl Line {
             message.get("id"),
             Some(Value::Object(_)) | Some(Value::Array(_)) | Some(Value::Bool(_))
         );
-        // Answering a broken answer would help nobody, so its id does not count as one to be answered.
+        // Answering a broken answer is of no use, so its id does not count as one to be answered.
         let is_answer = !message.contains_key("method")
             && (message.contains_key("result") || message.contains_key("error"));
         let fault = |reason: &str| LineFault {

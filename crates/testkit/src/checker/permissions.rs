@@ -1,4 +1,4 @@
-//! I5, second half: a call runs only if nobody was asked, or everybody who was asked allowed it.
+//! I5, second half: a call runs only if no client was asked, or every client that was asked allowed it.
 
 use std::collections::HashMap;
 

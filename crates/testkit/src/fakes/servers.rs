@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use attache_core::ports::BoxFuture;
 use attache_core::ports::mcp::{
     ServerNotices, ServerPrompt, ServerState, ServerStatus, SessionServers, ToolServers, WantedServers,
     WrittenPrompt,
@@ -11,6 +10,7 @@ use attache_core::ports::tool::{
     Effect, Site, Tool, ToolIdentity, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSource, ToolSpec,
     Workspace,
 };
+use attache_core::ports::{BoxFuture, Delegate};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -199,6 +199,13 @@ impl SessionServers for FakeSessionServers {
 
     fn resource_news(&self) -> Option<String> {
         self.0.resource_news.lock().unwrap().take()
+    }
+
+    fn log_in(&self, name: &str, client: Option<Arc<dyn Delegate>>) -> Result<(), String> {
+        match name {
+            "fake" => Ok(()),
+            other => Err(format!("no {other} to log in to, by {} clients", client.into_iter().count())),
+        }
     }
 
     fn close(&self) -> BoxFuture<'static, ()> {

@@ -63,7 +63,7 @@ impl MemoryStore {
         Self { shared }
     }
 
-    /// SIGKILL: nothing more is committed, nobody is told.
+    /// SIGKILL: nothing more is committed, no caller is told.
     pub fn kill(&self) {
         self.shared.killed.store(true, Ordering::SeqCst);
         self.disk().alive.remove(&self.shared.process);

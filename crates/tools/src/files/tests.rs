@@ -7,7 +7,7 @@ use attache_core::ports::tool::Workspace;
 
 use super::*;
 
-struct Ground {
+struct TestTree {
     _directory: tempfile::TempDir,
     base: PathBuf,
     root: PathBuf,
@@ -15,18 +15,18 @@ struct Ground {
     reach: OpenRoots,
 }
 
-impl Ground {
+impl TestTree {
     /// A mount covers what was opened before it.
     fn look_again(&mut self) {
         self.reach = OpenRoots::new(&self.workspace, &[]);
     }
 }
 
-fn place() -> Ground {
+fn place() -> TestTree {
     place_in(tempfile::tempdir().unwrap())
 }
 
-fn place_in(directory: tempfile::TempDir) -> Ground {
+fn place_in(directory: tempfile::TempDir) -> TestTree {
     let base = directory.path().canonicalize().unwrap();
     let root = base.join("root");
     std::fs::create_dir(&root).unwrap();
@@ -38,10 +38,10 @@ fn place_in(directory: tempfile::TempDir) -> Ground {
         guarded: Default::default(),
         skills: Default::default(),
     };
-    Ground { _directory: directory, reach: OpenRoots::new(&workspace, &[]), workspace, base, root }
+    TestTree { _directory: directory, reach: OpenRoots::new(&workspace, &[]), workspace, base, root }
 }
 
-fn write(place: &Ground, path: &Path, content: &str) -> Result<(), FileError> {
+fn write(place: &TestTree, path: &Path, content: &str) -> Result<(), FileError> {
     Target::open(path, &place.reach, Parents::Make)?.replace(content.as_bytes(), NewMode::Usual)
 }
 
@@ -170,7 +170,7 @@ fn a_file_too_large_to_edit_is_refused() {
 
 /// A directory swapped for a link out of the root, over and over, while `write` is called `times` times on
 /// files in it. Gives how often it succeeded, how often it was refused, and what ended up outside.
-fn race(place: &Ground, times: usize, write: impl Fn(&Path) -> bool) -> (usize, usize, Vec<String>) {
+fn race(place: &TestTree, times: usize, write: impl Fn(&Path) -> bool) -> (usize, usize, Vec<String>) {
     let (inner, link, outside) =
         (place.root.join("inner"), place.root.join("link"), place.base.join("outside"));
     std::fs::create_dir(&inner).unwrap();
@@ -193,7 +193,7 @@ fn race(place: &Ground, times: usize, write: impl Fn(&Path) -> bool) -> (usize, 
 }
 
 /// In memory where that is possible: ten thousand times to the disk is long, and the race is the same.
-fn quick_place() -> Ground {
+fn quick_place() -> TestTree {
     place_in(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
 }
 

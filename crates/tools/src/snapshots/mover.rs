@@ -14,16 +14,19 @@ use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
 use crate::FileTurns;
-use crate::digest::ABSENT;
+use crate::digest::{ABSENT, digest};
 use crate::files::{self, FileError, FoundThere, NewMode, Parents, Target};
 use crate::roots::OpenRoots;
 use crate::snapshots::left_at;
+use crate::text::Decoded;
 use crate::texts::{CallTexts, Deed};
 
 /// Somebody else's change is never taken back.
 const CHANGED: &str = "it was changed since the agent last wrote it";
 const GONE: &str = "its content is not kept any more";
 const NO_CLIENT: &str = "its text is kept by an editor that is not connected";
+const UNSAVED: &str =
+    "its text is only in the editor, which can't be asked to drop it: close it there without saving";
 
 /// Moves files on this machine, and through the client's editor where that keeps them.
 #[derive(Clone, Debug)]
@@ -51,7 +54,7 @@ impl SnapshotMover {
         };
         let moved = match wanted.keeper {
             FileKeeper::Disk => move_on_disk(reach, shelf, wanted, content).await,
-            FileKeeper::Client => move_at_client(site, wanted, content).await,
+            FileKeeper::Client => move_at_client(reach, site, wanted, content).await,
         };
         moved.unwrap_or_else(|error| MoveOutcome::NotCovered(error.to_string()))
     }
@@ -174,7 +177,7 @@ fn stays_inside(link: &Path, leads_to: &Path, reach: &OpenRoots) -> bool {
     }
 }
 
-/// Those that the agent made and nobody else uses.
+/// Those that the agent made and that hold nothing else.
 fn remove_directories(path: &Path, directories: usize, reach: &OpenRoots) {
     for directory in path.ancestors().skip(1).take(directories) {
         let removed = Target::open_unfollowed(directory, reach, Parents::Require)
@@ -233,6 +236,7 @@ async fn blocking<T: Send + 'static>(
 
 /// Through the editor that keeps the text; its own idea of line ends and of the last line does not count.
 async fn move_at_client(
+    reach: &OpenRoots,
     site: &Site,
     wanted: &FileMove,
     content: Option<Vec<u8>>,
@@ -256,13 +260,26 @@ async fn move_at_client(
     if current != named(&wanted.from) {
         return Ok(MoveOutcome::Conflict(CHANGED.to_owned()));
     }
-    let deed = match content {
-        Some(bytes) => {
+    let deed = match (content, &original.disk) {
+        (Some(bytes), _) => {
             let body = String::from_utf8_lossy(&bytes).into_owned();
             Deed::Put { bytes, body, mode: NewMode::Usual }
         }
-        None => Deed::Remove,
+        // Files are removed on the disk, which may hold something else than the editor shows.
+        (None, Some(disk)) if named(&wanted.from) == text_on_disk(&disk.bytes) => Deed::Remove,
+        (None, Some(_)) => return Ok(MoveOutcome::Conflict(CHANGED.to_owned())),
+        (None, None) => return Ok(MoveOutcome::NotCovered(UNSAVED.to_owned())),
     };
+    let removes = matches!(deed, Deed::Remove);
     texts.perform(&original, deed).await?;
+    if removes {
+        remove_directories(&wanted.path, wanted.made_directories, reach);
+    }
     Ok(MoveOutcome::Moved)
+}
+
+/// What names a text that lies on the disk, as a client's is named.
+fn text_on_disk(bytes: &[u8]) -> Option<String> {
+    let decoded = Decoded::from_bytes(bytes.to_vec()).ok()?;
+    Some(digest(decoded.body.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! The `question` tool: hands its questions to the core, which asks the user. It runs only where nobody can
+//! The `question` tool: hands its questions to the core, which asks the user. It runs only where no user can
 //! answer.
 
 use std::sync::LazyLock;
@@ -44,7 +44,7 @@ struct Offered {
 const EXAMPLE: &str =
     r#"{"questions":[{"question":"Which database?","options":[{"label":"SQLite"},{"label":"PostgreSQL"}]}]}"#;
 
-/// It runs only where nobody is.
+/// The tool runs only where there is no user.
 const REFUSAL: &str =
     "question: no one is connected who could answer. Use your judgement, say what you assumed, and go on.";
 

@@ -36,7 +36,7 @@ pub(super) enum Harm {
     Mode,
     /// A protected name in the root has changed.
     Protected,
-    /// Anything else in the root has changed, which is harm only where nobody was asked.
+    /// Anything else in the root has changed, which is harm only where no question was asked.
     Change,
 }
 

@@ -168,7 +168,7 @@ fn after_always_the_next_similar_command_is_not_asked_about() {
         ("npx jest", "npx jest -t a", "allow"),
         ("npx jest", "npx -c 'sh x'", "ask"),
         ("npx frob a", "npx frob b", "ask"),
-        // Programs that nobody described: this line, with this input.
+        // Programs without a description: this line, with this input.
         ("frob a", "frob a", "allow"),
         ("frob a", "frob b", "ask"),
         ("./build.sh a", "./build.sh b", "ask"),

@@ -66,7 +66,7 @@ fn the_tracer_sees_what_runs() {
     let known = tracer.read("ls | cat; env true");
     assert_eq!(unnamed(&ran, &known), ["head", "sh", "wc"]);
     assert_eq!(tracer.run("bash -c id").into_iter().collect::<Vec<_>>(), ["bash", "id"]);
-    // In the sandbox, where nobody traces anything.
+    // In the sandbox, where nothing is traced.
     assert_eq!(tracer.run("strace true 2> /dev/null && ls").into_iter().collect::<Vec<_>>(), ["strace"]);
 }
 

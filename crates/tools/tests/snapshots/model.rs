@@ -178,7 +178,7 @@ impl Chain {
         target
     }
 
-    /// Whether nobody else changed it between two calls.
+    /// Whether it was left alone between two calls.
     fn reaches_the_first(&self) -> bool {
         self.0.windows(2).all(|pair| same(pair[0].1.as_ref(), pair[1].0.as_ref()))
     }

@@ -25,7 +25,7 @@ pub(super) enum Need {
     Optional,
 }
 
-/// What stands in a field.
+/// What a field holds.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Filled {
     Value(ElicitationContentValue),
@@ -34,10 +34,25 @@ pub(super) enum Filled {
 
 #[derive(Debug)]
 enum FieldEntry {
-    Line { typed: String, takes: LineTakes },
-    One { choices: Vec<EnumOption>, chosen: usize },
-    Several { choices: Vec<EnumOption>, at: usize, chosen: Vec<bool>, least: u64, most: u64 },
-    YesOrNo { yes: bool },
+    Line {
+        typed: String,
+        takes: LineTakes,
+    },
+    /// Nothing is chosen beforehand, but for a default of the agent: a stray Enter agrees to nothing.
+    One {
+        choices: Vec<EnumOption>,
+        chosen: Option<usize>,
+    },
+    Several {
+        choices: Vec<EnumOption>,
+        at: usize,
+        chosen: Vec<bool>,
+        least: u64,
+        most: u64,
+    },
+    YesOrNo {
+        yes: Option<bool>,
+    },
 }
 
 #[derive(Debug)]
@@ -68,7 +83,7 @@ impl FormField {
                 (&number.title, &number.description, FieldEntry::Line { typed, takes })
             }
             ElicitationPropertySchema::Boolean(answer) => {
-                let entry = FieldEntry::YesOrNo { yes: answer.default.unwrap_or(false) };
+                let entry = FieldEntry::YesOrNo { yes: answer.default };
                 (&answer.title, &answer.description, entry)
             }
             ElicitationPropertySchema::Array(list) => {
@@ -98,7 +113,8 @@ impl FormField {
         }
     }
 
-    pub(super) fn key(&mut self, key: KeyEvent) {
+    /// What is wrong with the key, if the field has no use for it.
+    pub(super) fn key(&mut self, key: KeyEvent) -> Result<(), String> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let number = match key.code {
             KeyCode::Char(digit @ '1'..='9') => Some(usize::from(digit as u8 - b'1')),
@@ -112,13 +128,13 @@ impl FormField {
                 _ => {}
             },
             FieldEntry::One { choices, chosen } => {
-                *chosen = moved(key.code, *chosen, choices.len());
-                if let Some(number) = number.filter(|number| *number < choices.len()) {
-                    *chosen = number;
-                }
+                *chosen = match number.filter(|number| *number < choices.len()) {
+                    Some(number) => Some(number),
+                    None => moved(key.code, *chosen, choices.len()),
+                };
             }
             FieldEntry::Several { choices, at, chosen, .. } => {
-                *at = moved(key.code, *at, choices.len());
+                *at = moved(key.code, Some(*at), choices.len()).unwrap_or_default();
                 if let Some(number) = number.filter(|number| *number < choices.len()) {
                     *at = number;
                 }
@@ -129,11 +145,40 @@ impl FormField {
                 }
             }
             FieldEntry::YesOrNo { yes } => match key.code {
-                KeyCode::Char('y' | 'Y') => *yes = true,
-                KeyCode::Char('n' | 'N') => *yes = false,
-                KeyCode::Up | KeyCode::Down | KeyCode::Tab | KeyCode::Char(' ') => *yes = !*yes,
+                KeyCode::Char('y' | 'Y') => *yes = Some(true),
+                KeyCode::Char('n' | 'N') => *yes = Some(false),
+                KeyCode::Up | KeyCode::Down | KeyCode::Tab => {
+                    *yes = Some(!yes.unwrap_or(false));
+                }
                 _ => {}
             },
+        }
+        match key.code {
+            KeyCode::Char(character) if !control && !self.takes(character) => Err(self.how_to_choose()),
+            _ => Ok(()),
+        }
+    }
+
+    fn takes(&self, character: char) -> bool {
+        let is_of = |count: usize| {
+            character.to_digit(10).is_some_and(|digit| (1..=count).contains(&(digit as usize)))
+        };
+        match &self.entry {
+            FieldEntry::Line { .. } => true,
+            FieldEntry::One { choices, .. } => is_of(choices.len()),
+            FieldEntry::Several { choices, .. } => character == ' ' || is_of(choices.len()),
+            FieldEntry::YesOrNo { .. } => matches!(character, 'y' | 'Y' | 'n' | 'N'),
+        }
+    }
+
+    fn how_to_choose(&self) -> String {
+        match &self.entry {
+            FieldEntry::Line { .. } => "this one is needed".to_owned(),
+            FieldEntry::One { choices, .. } => {
+                format!("choose one first: 1-{} or the arrows, then enter", choices.len().min(9))
+            }
+            FieldEntry::Several { .. } => "choose with the arrows and space, then enter".to_owned(),
+            FieldEntry::YesOrNo { .. } => "choose first: y or n, then enter".to_owned(),
         }
     }
 
@@ -149,7 +194,7 @@ impl FormField {
                 true => Filled::LeftOut,
                 false => Filled::Value(takes.read(typed)?),
             },
-            FieldEntry::One { choices, chosen } => match choices.get(*chosen) {
+            FieldEntry::One { choices, chosen } => match chosen.and_then(|chosen| choices.get(chosen)) {
                 Some(choice) => Filled::Value(ElicitationContentValue::String(choice.value.clone())),
                 None => Filled::LeftOut,
             },
@@ -165,10 +210,13 @@ impl FormField {
                 }
                 Filled::Value(ElicitationContentValue::StringArray(values))
             }
-            FieldEntry::YesOrNo { yes } => Filled::Value(ElicitationContentValue::Boolean(*yes)),
+            FieldEntry::YesOrNo { yes } => match yes {
+                Some(yes) => Filled::Value(ElicitationContentValue::Boolean(*yes)),
+                None => Filled::LeftOut,
+            },
         };
         match (&filled, self.need) {
-            (Filled::LeftOut, Need::Required) => Err("this one is needed".to_owned()),
+            (Filled::LeftOut, Need::Required) => Err(self.how_to_choose()),
             _ => Ok(filled),
         }
     }
@@ -182,7 +230,7 @@ impl FormField {
             }
             FieldEntry::One { choices, chosen } => {
                 let rows = choices.iter().enumerate().flat_map(|(index, choice)| {
-                    row(choice, &format!("{} ", index + 1), index == *chosen, look, width)
+                    row(choice, &format!("{} ", index + 1), Some(index) == *chosen, look, width)
                 });
                 rows.collect()
             }
@@ -194,7 +242,7 @@ impl FormField {
                 rows.collect()
             }
             FieldEntry::YesOrNo { yes } => {
-                let answers = [("yes", *yes), ("no", !*yes)];
+                let answers = [("yes", *yes == Some(true)), ("no", *yes == Some(false))];
                 let rows = answers
                     .iter()
                     .flat_map(|(name, is_it)| row(&EnumOption::new(*name, *name), "", *is_it, look, width));
@@ -252,7 +300,7 @@ fn text_entry(text: &StringPropertySchema) -> FieldEntry {
         let (least, most) = (text.min_length.unwrap_or(0), text.max_length.unwrap_or(u32::MAX));
         return FieldEntry::Line { typed: default, takes: LineTakes::Text { least, most } };
     }
-    let chosen = choices.iter().position(|choice| choice.value == default).unwrap_or(0);
+    let chosen = choices.iter().position(|choice| choice.value == default);
     FieldEntry::One { choices, chosen }
 }
 
@@ -266,10 +314,12 @@ fn choices_of(items: &MultiSelectItems) -> Vec<EnumOption> {
     }
 }
 
-fn moved(code: KeyCode, at: usize, count: usize) -> usize {
+/// The first key goes to the first choice, or up to the last one.
+fn moved(code: KeyCode, at: Option<usize>, count: usize) -> Option<usize> {
+    let last = count.checked_sub(1)?;
     match code {
-        KeyCode::Up => at.checked_sub(1).unwrap_or(count.saturating_sub(1)),
-        KeyCode::Down | KeyCode::Tab => (at + 1) % count.max(1),
+        KeyCode::Up => Some(at.and_then(|at| at.checked_sub(1)).unwrap_or(last)),
+        KeyCode::Down | KeyCode::Tab => Some(at.map_or(0, |at| (at + 1) % count)),
         _ => at,
     }
 }

@@ -43,7 +43,24 @@ fn a_line_is_typed_and_a_needed_one_is_asked_for() {
 fn one_of_several_is_chosen_by_number_or_by_moving() {
     let property = || ElicitationPropertySchema::String(StringPropertySchema::new().one_of(choices()));
     assert_eq!(content(press(&mut one(property()), "3\n"))["a"], "blue");
-    assert_eq!(content(press(&mut one(property()), "v\n"))["a"], "green");
+    assert_eq!(content(press(&mut one(property()), "vv\n"))["a"], "green");
+}
+
+/// Somebody who types a prompt while a form opens agrees to nothing.
+#[test]
+fn nothing_is_chosen_beforehand_and_letters_choose_nothing() {
+    let property = StringPropertySchema::new().one_of(choices());
+    let yes_or_no = ElicitationPropertySchema::Boolean(BooleanPropertySchema::new());
+    for property in [ElicitationPropertySchema::String(property), yes_or_no] {
+        let mut form = one(property);
+        for keys in ["\n", "Fix the bug", "\n"] {
+            assert_eq!(press(&mut form, keys), FormStep::Nothing, "{keys}");
+            let shown: Vec<_> = form.lines(ScreenLook::PLAIN, 60).iter().map(ToString::to_string).collect();
+            assert!(shown.iter().any(|line| line.starts_with("choose ")), "{shown:?}");
+        }
+    }
+    let with_default = StringPropertySchema::new().one_of(choices()).default_value("green".to_owned());
+    assert_eq!(content(press(&mut one(ElicitationPropertySchema::String(with_default)), "\n"))["a"], "green");
 }
 
 #[test]

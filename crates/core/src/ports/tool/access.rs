@@ -11,14 +11,14 @@ pub enum Access {
     WritePath(PathBuf),
     /// A command that would run.
     Command(CommandAccess),
-    /// A host on the network, in lower case, that would be reached; `*` where nobody can say which.
+    /// A host on the network, in lower case, that would be reached; `*` where it is not known which.
     Network {
         /// As it is named, without a port.
         host: String,
     },
 }
 
-/// One simple command of a shell line as it would run; the whole line where nobody could take it apart.
+/// One simple command of a shell line as it would run; the whole line where it could not be taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandAccess {
     /// The program and its arguments, quotes and expansions resolved; what rules are matched against, joined by
@@ -42,7 +42,7 @@ pub struct CommandAccess {
 pub enum CommandNature {
     /// Known to read and print only.
     ReadOnly,
-    /// Writes, runs others, reaches the network, or is a program nobody described.
+    /// Writes, runs others, reaches the network, or is an unknown program.
     Effects,
     /// Could not be understood, for this reason: no rule lets it pass, a person has to look.
     Unclear(String),

@@ -58,7 +58,7 @@ pub enum Shown {
         /// What it holds after it.
         new_text: String,
     },
-    /// Of one client, and nobody else's: others are shown what it printed, once that is known.
+    /// Of one client alone: others are shown what it printed, once that is known.
     Terminal {
         /// As the client named it.
         terminal_id: String,

@@ -131,7 +131,7 @@ fn leads(row: &ProtectedName, names: &[String]) -> bool {
     parts.clone().count() <= names.len() && parts.zip(names).all(|(part, name)| fits(part, name))
 }
 
-/// `*` at one place stands for any run of characters.
+/// `*` at one place fits any run of characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(first) = pieces.next() else { return false };

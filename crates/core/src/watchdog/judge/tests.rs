@@ -145,6 +145,24 @@ fn a_question_names_the_host() {
     assert_eq!(why(&[unclear()]), "the command is unclear: a variable");
 }
 
+/// Rules that forbid know a command under every name, those that allow only as it is written.
+#[test]
+fn what_is_forbidden_is_so_however_it_is_started() {
+    let lines =
+        ["git push", "X=1 git push", "/usr/bin/../bin/git push", "git -C sub push", "git --no-pager push"];
+    for line in lines {
+        let all = Court::under(Approval::All);
+        let denied = all.rule("bash", "git push *", Action::Deny).action(&[runs(line)]);
+        assert_eq!(denied, Action::Deny, "{line}");
+        let harmless = [command(line, CommandNature::ReadOnly, 1)];
+        assert_eq!(Court::new().action(&harmless), Action::Allow, "{line}");
+        let asked = Court::new().rule("bash", "git push *", Action::Ask).action(&harmless);
+        assert_eq!(asked, Action::Ask, "{line}");
+        let allowed = Court::new().rule("bash", "git push *", Action::Allow).action(&[runs(line)]);
+        assert_eq!(allowed == Action::Allow, line == "git push", "{line}");
+    }
+}
+
 #[test]
 fn each_approval_lets_more_pass() {
     let calls = [

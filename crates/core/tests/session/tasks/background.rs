@@ -5,6 +5,7 @@ use std::time::Duration;
 use attache_core::events::RunState;
 use attache_core::part::Role;
 use attache_core::ports::client::Answer;
+use attache_core::turn::TurnEnd;
 use attache_testkit::fakes::client::PlannedClient;
 
 use super::stages::*;
@@ -88,6 +89,47 @@ async fn a_manifest_may_wake_an_idle_session() {
     let woken = world.disk.lock().unwrap().conversation(session.id())[3].metadata.clone();
     assert_eq!(woken.trigger(), Some("task"));
     pause(10).await;
+    world.check_rest(session.id());
+}
+
+/// Two that end while a turn runs: the first would wake, the second would not.
+fn two_of_two_kinds() -> String {
+    format!(
+        "on \"go\"\n {}\n {}\n ---\n text \"started\"\non \"job\"\n delay 100ms\n text \"found it\"\non \"other\"\n delay 200ms\n text \"nothing\"\non \"slow\"\n delay 1000ms\n text \"slow answer\"\non *\n text \"fine\"",
+        in_background("t", "waker", "job"),
+        in_background("u", "reader", "other")
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_several_results_one_that_wakes_is_enough_and_there_is_one_turn() {
+    let world = stage(&two_of_two_kinds());
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, FINISHED);
+    assert_eq!(say(&session, "slow").await, FINISHED);
+    until_stored(&world, |disk| disk.conversation(session.id()).len() == 8).await;
+    until(&session, |state| *state == RunState::Idle).await;
+    let answers = said(&world, session.id());
+    assert!(answers[2].contains("found it") && answers[3].contains("nothing"), "{answers:?}");
+    let prompts = world.prompts(session.id());
+    assert_eq!(prompts.len(), 3, "{prompts:?}");
+    assert!(prompts[2].starts_with("Background tasks have ended; their results"), "{prompts:?}");
+    pause(10).await;
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_cancel_no_result_begins_a_turn() {
+    let world = stage(&two_of_two_kinds());
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, FINISHED);
+    let slow = session.prompt(prompt("slow"));
+    pause(500).await;
+    session.cancel();
+    assert_eq!(end_of(slow).await, TurnEnd::Aborted);
+    until_stored(&world, |disk| disk.conversation(session.id()).len() == 6).await;
+    pause(500).await;
+    assert_eq!(world.prompts(session.id()), ["go", "slow"], "who says stop wants nothing to go on by itself");
     world.check_rest(session.id());
 }
 

@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::*;
 
 #[derive(Debug, Default)]
-struct Told {
+struct DecodedAnswer {
     events: Vec<StepEvent>,
     heard: Vec<StreamActivity>,
     error: Option<ModelError>,
 }
 
 /// Ends at the first error, as the answer does.
-fn told(events: &[String]) -> Told {
+fn told(events: &[String]) -> DecodedAnswer {
     let request = attache_testkit::fakes::request(ModelRef::new("acme", "model-1"), Vec::new());
     let mut decoder = ChatDecoder::new(&request);
-    let mut told = Told::default();
+    let mut told = DecodedAnswer::default();
     for data in events {
         match decoder.event(&SseEvent { name: "", data: data.as_bytes() }, &mut told.events) {
             Ok(heard) => told.heard.push(heard),
@@ -69,7 +69,7 @@ fn only_what_moves_the_answer_on_is_more_than_a_keep_alive() {
 fn an_answer_without_a_finish_reason_was_cut_unless_the_server_says_that_it_is_done() {
     let call = json!({ "index": 0, "id": "a", "function": { "name": "read", "arguments": "{}" } });
     let events = [delta(json!({ "content": "x" })), delta(json!({ "tool_calls": [call] }))];
-    let whole = |told: &Told| {
+    let whole = |told: &DecodedAnswer| {
         let is_whole = |event: &&StepEvent| {
             matches!(event, StepEvent::End { .. } | StepEvent::Chunk(Chunk::ToolInputAvailable { .. }))
         };

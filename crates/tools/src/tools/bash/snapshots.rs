@@ -86,8 +86,8 @@ impl CommandSnapshots {
     }
 }
 
-/// A command may replace a link or write through it, also to what is not there yet. `None`: nobody can say
-/// where it leads.
+/// A command may replace a link or write through it, also to what is not there yet. `None`: it is not
+/// known where it leads.
 fn with_what_it_leads_to(path: &Path, reach: &OpenRoots) -> Option<Vec<PathBuf>> {
     match reach.follow(path) {
         Ok(led) => Some(vec![path.to_owned(), led.named().to_owned()]),

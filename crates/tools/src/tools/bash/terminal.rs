@@ -87,7 +87,7 @@ pub(super) async fn open(
         runtime: runtime.clone(),
         presentation: presentation.clone(),
     };
-    // Beside the call: what the client has opened is released also when nobody waits for it any more.
+    // Beside the call: what the client has opened is released also when the call has ended.
     tokio::spawn(wish.attend(tell));
     tokio::select! {
         biased;

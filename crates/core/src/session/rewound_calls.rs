@@ -1,0 +1,96 @@
+//! The calls that a rewind is about: those of the session, and those of the subagents that they started. What
+//! becomes of their files is `rewind`'s business.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::Session;
+use crate::hub::HubError;
+use crate::ids::SessionId;
+use crate::journal::replay::parts_of;
+use crate::part::Part;
+use crate::ports::store::{PartRow, SeqSpan, SpanMessages};
+use crate::snapshot::{self, CallSnapshot};
+
+const UNREADABLE: &str = "its snapshot can't be read by this version";
+const CHILD_GONE: &str = "the session of its subagent is gone, and what it kept of files";
+const CHILD_WORKS: &str = "its subagent was still at work";
+
+/// All that is visible of a session.
+const ALL: SeqSpan = SeqSpan { from: i64::MIN, before: i64::MAX };
+
+impl Session {
+    /// What the calls of some rows changed, in their order. Behind a call that started a subagent come the
+    /// calls of that, whose session says what they found and left.
+    pub(super) async fn calls_of(&self, rows: &[PartRow]) -> Result<Vec<CallSnapshot>, HubError> {
+        let mut next = told_in(rows)?;
+        next.reverse();
+        let (mut calls, mut children) = (Vec::new(), HashSet::new());
+        while let Some(mut call) = next.pop() {
+            if let Some(child) = call.child.clone()
+                && children.insert(child.clone())
+            {
+                match self.calls_of_child(&child).await? {
+                    None => call.uncovered = Some(CHILD_GONE.to_owned()),
+                    Some(ChildCalls { told, works }) => {
+                        next.extend(told.into_iter().rev());
+                        call.uncovered = works.then(|| CHILD_WORKS.to_owned());
+                    }
+                }
+            }
+            calls.push(call);
+        }
+        Ok(calls)
+    }
+
+    /// `None` where there is no such child of a task any more.
+    async fn calls_of_child(&self, child: &SessionId) -> Result<Option<ChildCalls>, HubError> {
+        let store = self.hub.ports.store.clone();
+        let record = store.session(child).await?;
+        let Some(record) = record.filter(|record| record.row.metadata.child_of().is_some()) else {
+            return Ok(None);
+        };
+        let content = store.span(child, ALL, SpanMessages::Visible, snapshot::PART_KIND).await?;
+        Ok(Some(ChildCalls { told: told_in(&content.snapshots)?, works: record.live_run.is_some() }))
+    }
+
+    /// Ends the background tasks that were started from here on: who takes back that they began does not want
+    /// them to go on. Their results say so, and begin no turn.
+    pub(super) async fn cancel_tasks_since(&self, seq: i64) -> Result<(), HubError> {
+        let store = &self.hub.ports.store;
+        for child in self.children.in_background() {
+            let record = store.session(child).await?;
+            let Some(message_id) = record.and_then(|record| record.row.parent_message_id) else { continue };
+            let started = store.message(&message_id).await?.and_then(|(row, _)| row.seq);
+            if started.is_some_and(|started| started >= seq) {
+                self.children.cancel_one(child);
+            }
+        }
+        Ok(())
+    }
+}
+
+struct ChildCalls {
+    told: Vec<CallSnapshot>,
+    /// Whether it is at work.
+    works: bool,
+}
+
+fn told_in(rows: &[PartRow]) -> Result<Vec<CallSnapshot>, HubError> {
+    let read = |part: Part| match part {
+        Part::Data { data, .. } => Some(CallSnapshot::deserialize(&data).unwrap_or_else(|_| CallSnapshot {
+            title: "a call".into(),
+            uncovered: Some(UNREADABLE.to_owned()),
+            ..CallSnapshot::default()
+        })),
+        Part::StepStart
+        | Part::Text { .. }
+        | Part::Reasoning { .. }
+        | Part::Tool(_)
+        | Part::File { .. }
+        | Part::SourceUrl { .. }
+        | Part::SourceDocument { .. } => None,
+    };
+    Ok(parts_of(rows)?.into_iter().filter_map(read).collect())
+}
