@@ -37,5 +37,8 @@ pub(crate) const FUZZ_MEMORY_MB: u32 = 2048;
 /// Long enough for nested and repeated structure, short enough for many runs a second.
 pub(crate) const FUZZ_INPUT_BYTES: u32 = 4096;
 
+/// The largest program that is handed out: what people wait for when they try it.
+pub(crate) const PROGRAM_BYTES: u64 = 20 * 1024 * 1024;
+
 /// Columns of a comment: two files fit beside each other on a screen.
 pub(crate) const MAX_COMMENT_COLUMNS: usize = 112;

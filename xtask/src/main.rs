@@ -1,17 +1,21 @@
-//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | picture | catalogue | licences`.
+//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | book | dist | publish | picture |
+//! catalogue | licences`.
 //! Knows the repository, not the product.
 
 use std::process::ExitCode;
 
 mod bench;
+mod book;
 mod catalogue;
 mod debian;
+mod dist;
 mod fuzz;
 mod house;
 mod limits;
 mod lints;
 mod peers;
 mod picture;
+mod publish;
 mod steps;
 mod supply;
 mod test;
@@ -29,6 +33,9 @@ usage: cargo xtask COMMAND
   tidy             rules of the house that no compiler checks
   bench [WORD ...] figures of the release binary beside their limits; with words, of the sections that name one
   peers            installs the programs of others that the tests talk to
+  book [--check]   checks the pages of docs/ and makes a site of them in target/book (--check: does not)
+  dist [PROGRAM]   makes what a release hands out in target/packages: archive, .deb, npm, registry entry, checksums
+  publish [--check] packs every crate and builds each from its package (--check: does not), uploads nothing
   picture          draws the demo into docs/demo.svg
   catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
   licences         lists the crates that the program contains in THIRD-PARTY.md
@@ -54,7 +61,13 @@ fn main() -> ExitCode {
         ["catalogue"] => catalogue::make(&house),
         ["catalogue", file] => catalogue::from_file(&house, file.as_ref()),
         ["licences"] => supply::write(&house),
+        ["book", "--check"] => book::check(&house),
+        ["book"] => book::build(&house),
         ["picture"] => picture::draw(&house),
+        ["dist"] => dist::run(&house, None),
+        ["dist", program] => dist::run(&house, Some(program.as_ref())),
+        ["publish", "--check"] => publish::check(&house),
+        ["publish"] => publish::dry_run(&house),
         ["peers"] => peers::install(&house).map(drop),
         ["fuzz"] => fuzz::run(&house, Effort::Full),
         ["fuzz", "--quick"] => fuzz::run(&house, Effort::Quick),

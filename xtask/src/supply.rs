@@ -114,7 +114,21 @@ fn shipped(house: &House) -> Result<BTreeSet<Foreign>> {
     linked(&serde_json::from_str(&text)?).context("cargo metadata has another form than expected")
 }
 
+/// The same on one target, as cargo describes them.
+pub(crate) fn shipped_packages(house: &House, target: &str) -> Result<Vec<Value>> {
+    let words = ["metadata", "--format-version", "1", "--locked", "--filter-platform", target];
+    let text = output(house.cargo().args(words))?;
+    let metadata = serde_json::from_str(&text)?;
+    let packages = linked_packages(&metadata).context("cargo metadata has another form than expected")?;
+    Ok(packages.into_iter().cloned().collect())
+}
+
 fn linked(metadata: &Value) -> Option<BTreeSet<Foreign>> {
+    Some(linked_packages(metadata)?.into_iter().map(foreign).collect())
+}
+
+/// In the order of their names.
+fn linked_packages(metadata: &Value) -> Option<Vec<&Value>> {
     let nodes = metadata["resolve"]["nodes"].as_array()?;
     let nodes: HashMap<&str, &Value> =
         nodes.iter().filter_map(|node| Some((node["id"].as_str()?, node))).collect();
@@ -129,7 +143,9 @@ fn linked(metadata: &Value) -> Option<BTreeSet<Foreign>> {
     }
     let is_foreign = |package: &&Value| !package["source"].is_null();
     let of = packages.iter().filter(|package| package["id"].as_str().is_some_and(|id| seen.contains(id)));
-    Some(of.filter(is_foreign).map(foreign).collect())
+    let mut linked: Vec<&Value> = of.filter(is_foreign).collect();
+    linked.sort_by_key(|package| (package["name"].as_str(), package["version"].as_str()));
+    Some(linked)
 }
 
 fn is_linked(needed: &Value) -> bool {

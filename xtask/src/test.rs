@@ -9,7 +9,7 @@ use crate::fuzz::{self, Effort};
 use crate::house::{self, House, is_installed};
 use crate::limits::{SLOWEST_TESTS, SOAK_CASES_PER_MINUTE, SOAK_MINUTES_PER_REPEAT, SOAK_SEEDS_PER_MINUTE};
 use crate::steps::Steps;
-use crate::{lints, peers, supply, test_report, tidy};
+use crate::{book, lints, peers, publish, supply, test_report, tidy};
 
 /// What is quick and finds most comes first. Nothing of ours is compiled twice: the build lints, and the tests
 /// and the demo run what it made.
@@ -20,7 +20,9 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
         house::run(house.cargo().args(["fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"]))
     });
     steps.step("tidy", || tidy::run(house));
+    steps.step("pages and links", || book::check(house));
     steps.step("licences", || supply::check(house));
+    steps.step("packages of crates", || publish::check(house));
     steps.step("peers", || peers::install(house).map(drop));
     steps.step("build with lints", || {
         house::run(lints::cargo(house)?.args(["build", "--workspace", "--all-targets"]))

@@ -10,12 +10,15 @@ use attache_core::ports::BoxFuture;
 pub struct Login {
     /// What `authenticate` is called with; unique among the ways of a host.
     pub id: String,
+    /// As people read it.
     pub name: String,
     /// What the user has to do; empty when the name says it all.
     pub description: String,
+    /// How it is done.
     pub way: LoginWay,
 }
 
+/// How somebody logs in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginWay {
     /// `authenticate` does it: the key is found, or the answer tells what to do.
@@ -23,6 +26,7 @@ pub enum LoginWay {
     /// The client runs this very program in a terminal, with these arguments behind its own. Offered only to
     /// clients that can.
     Terminal {
+        /// Behind those that the agent was started with.
         arguments: Vec<String>,
         /// The same as a whole, for clients that are told what to run.
         command: CommandLine,
@@ -32,7 +36,9 @@ pub enum LoginWay {
 /// A program as a client can start it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
+    /// The program.
     pub program: String,
+    /// Its arguments.
     pub arguments: Vec<String>,
     /// Beside what the client's terminal has.
     pub environment: Vec<(String, String)>,

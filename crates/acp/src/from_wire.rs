@@ -20,9 +20,12 @@ use serde_json::value::RawValue;
 use crate::limits::ID_BYTES;
 pub(crate) use fields::quoted;
 use fields::{Field, Object};
+pub(crate) use methods::CANCEL;
+use methods::NOTIFICATIONS;
 
 mod cursor;
 mod fields;
+pub mod methods;
 mod prompt;
 mod said;
 mod servers;
@@ -34,6 +37,7 @@ pub use said::{Picked, choice, consent, filled, form, permitted};
 
 /// Everything a client may ask of us.
 #[derive(Debug, PartialEq)]
+#[allow(missing_docs, reason = "each is the method of the protocol that it is named after")]
 pub enum ClientRequest {
     Initialize(Box<Initialize>),
     Authenticate { method_id: String },
@@ -58,10 +62,12 @@ pub enum ClientRequest {
     QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
 }
 
+/// What `initialize` says.
 #[derive(Debug, PartialEq)]
 pub struct Initialize {
     /// What both sides speak.
     pub version: ProtocolVersion,
+    /// What the client can do.
     pub capabilities: ClientCapabilities,
 }
 
@@ -70,6 +76,7 @@ pub struct Initialize {
 pub struct Workplace {
     /// Absolute; whether it exists is for the host to say.
     pub cwd: PathBuf,
+    /// Directories beside it.
     pub additional_directories: Vec<PathBuf>,
     /// What the client wants to be started or reached for this session.
     pub mcp_servers: Vec<ServerEntry>,
@@ -81,17 +88,23 @@ impl From<Workplace> for SessionPlace {
     }
 }
 
+/// What `session/list` asks for.
 #[derive(Debug, PartialEq)]
 pub struct ListSessions {
+    /// Sessions of this directory only.
     pub cwd: Option<PathBuf>,
     /// The place after which the page starts.
     pub after: Option<(i64, SessionId)>,
+    /// Which sessions are meant at all.
     pub listed: ListedSessions,
 }
 
+/// What an option is set to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConfigValue {
+    /// One of its values, by its id.
     Id(String),
+    /// On or off.
     Boolean(bool),
 }
 
@@ -101,7 +114,7 @@ type ReadParams = fn(Object) -> Result<ClientRequest, Invalid>;
 /// case.
 pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequest, ErrorObject> {
     let Some(read) = reader(method) else {
-        return Err(match NOTIFICATIONS.contains(&method) {
+        return Err(match NOTIFICATIONS.iter().any(|known| known.name == method) {
             true => ErrorObject::new(
                 code::METHOD_NOT_FOUND,
                 format!("{method} is a notification: send it without an id"),
@@ -111,10 +124,6 @@ pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequ
     };
     Ok(Object::params(params).and_then(read)?)
 }
-
-/// What clients send without an id.
-const NOTIFICATIONS: [&str; 2] = [CANCEL, "$/cancel_request"];
-pub(crate) const CANCEL: &str = "session/cancel";
 
 /// Whether a method is answered.
 pub(crate) fn is_request(method: &str) -> bool {
@@ -252,11 +261,13 @@ pub struct LoginTerminals {
 }
 
 impl LoginTerminals {
+    /// What this client understands.
     pub fn of(client: &ClientCapabilities) -> Self {
         let announced = client.meta.as_ref().and_then(|meta| meta.get(TERMINAL_AUTH_KEY));
         Self { typed: client.auth.terminal, meta: announced.and_then(Value::as_bool) == Some(true) }
     }
 
+    /// Whether it understands any of them.
     pub fn any(self) -> bool {
         self.typed || self.meta
     }

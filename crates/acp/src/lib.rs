@@ -3,6 +3,7 @@
 //!
 //! `from_wire` and `to_wire` are pure and the only modules that know the shapes of the protocol; `serve` moves
 //! what they make.
+#![warn(missing_docs)]
 
 mod accounts;
 pub mod from_wire;

@@ -73,6 +73,7 @@ pub trait SessionPace: Send + Sync + Debug {
 /// Two names of directories, once the links in them are followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameDirectory {
+    /// Both names lead to one directory.
     Same,
     /// Also where one of them does not exist.
     Different,
@@ -81,14 +82,18 @@ pub enum SameDirectory {
 /// Something that works less well than was asked for, in words for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
+    /// One line.
     pub title: String,
+    /// What it means, and what to do.
     pub description: String,
 }
 
 /// What all connections of a process share.
 #[derive(Clone, Debug)]
 pub struct AgentServices {
+    /// Where sessions are.
     pub hub: Hub,
+    /// What is asked of the machine.
     pub host: Arc<dyn Host>,
     /// `None` on a host that manages no credentials: nothing of logging in is advertised then.
     pub accounts: Option<Arc<dyn Accounts>>,
@@ -96,19 +101,24 @@ pub struct AgentServices {
     pub clock: Arc<dyn Clock>,
     /// Our own version, as clients see it.
     pub version: &'static str,
+    /// Whether clients see what models think.
     pub thoughts: ThoughtUpdates,
+    /// Whether a client's files and terminals are used.
     pub client_fs: ClientFs,
 }
 
 /// Whether clients do themselves what they offer to: read and write texts, run commands in their terminals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientFs {
+    /// Where the client offers them.
     #[default]
     Auto,
+    /// Whatever the client offers.
     Never,
 }
 
 impl ClientFs {
+    /// As configurations name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",

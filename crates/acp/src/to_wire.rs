@@ -41,34 +41,45 @@ type EncodeResult = Result<(), serde_json::Error>;
 /// What changes how entries look to a connection: constant but for the choices, which follow the hub's.
 #[derive(Clone, Debug)]
 pub struct WireView {
+    /// What can be chosen, for names.
     pub choices: CurrentChoices,
+    /// Whether the client sees what models think.
     pub thoughts: ThoughtUpdates,
+    /// Whether it is told notices in our own form.
     pub notices: Notices,
+    /// Whether it is told of summaries in our own form.
     pub compaction: CompactionUpdates,
 }
 
 /// Whether the client shows what the model thinks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThoughtUpdates {
+    /// It does.
     Show,
+    /// It does not.
     Drop,
 }
 
 /// Whether the client asked for notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notices {
+    /// It is.
     Wanted,
+    /// It is not.
     Unwanted,
 }
 
 /// Whether the client asked for compaction updates; others get a line of thought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionUpdates {
+    /// It is.
     Wanted,
+    /// It is not.
     Unwanted,
 }
 
 impl WireView {
+    /// For a client that can do this.
     pub fn new(choices: CurrentChoices, capabilities: &ClientCapabilities, thoughts: ThoughtUpdates) -> Self {
         let session = capabilities.session.as_ref();
         let notices = match session.and_then(|session| session.notices.as_ref()) {

@@ -26,7 +26,7 @@ pub(crate) use serve::{ListenTarget, ServeArgs};
 
 /// A coding agent for editors that speak the Agent Client Protocol
 #[derive(Clone, Debug, Parser)]
-#[command(name = "attache", version, arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(name = "attache", version = crate::installation::VERSION, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(help_template = MAIN_HELP, after_help = "Example:\n  attache demo")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -89,6 +89,17 @@ pub(crate) enum CliCommand {
     Completions {
         /// Which shell
         shell: Shell,
+    },
+    /// Write the manual pages into a directory
+    #[command(
+        hide = true,
+        help_template = PLAIN_HELP_OF_A_SHELL, override_usage = "attache manual <DIR>",
+        after_help = "Example:\n  attache manual ~/.local/share/man/man1"
+    )]
+    Manual {
+        /// Where to; made if it is missing
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
     },
 }
 
@@ -379,7 +390,8 @@ impl Args {
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)
                 | CliCommand::Usage(_)
-                | CliCommand::Completions { .. },
+                | CliCommand::Completions { .. }
+                | CliCommand::Manual { .. },
             )
             | None => None,
         }

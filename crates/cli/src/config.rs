@@ -36,6 +36,8 @@ mod permission_table;
 mod project;
 mod provider;
 mod provider_table;
+#[cfg(test)]
+pub(crate) mod reference;
 mod serve;
 mod setting_input;
 mod store_path;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::demo::agent::DemoAgent;
 use crate::demo::seen::SeenUpdates;
 use crate::demo::stage::DemoStage;
+use crate::sandbox::{self, NO_SHELL};
 
 mod agent;
 
@@ -31,6 +32,7 @@ const KILLED_AFTER: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run() -> Result<()> {
+    ensure!(sandbox::shell().is_some(), "the demo runs a command, and there is {NO_SHELL}");
     let mut stage = DemoStage::new();
     stage.title("attache demo: one session, two processes, nothing lost");
     let place = tempfile::tempdir().context("can't make a temporary directory")?;

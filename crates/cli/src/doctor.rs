@@ -11,6 +11,7 @@ use attache_core::ports::store::ModelRef;
 use crate::answer;
 use crate::args::DoctorArgs;
 use crate::config::{ConfigError, ConfigErrors};
+use crate::installation::{self, VERSION};
 use crate::providers::{LiveProviders, Standing};
 use crate::setup::Sources;
 
@@ -76,17 +77,25 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
         answer::write(&editors::settings(editor.as_deref(), answer::columns())?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut findings = vec![files::configuration(&sources.config)];
+    let mut findings = vec![installed()];
+    findings.push(files::configuration(&sources.config));
     findings.extend(files::modes(&sources.dirs));
     findings.push(files::room(&sources.dirs));
     findings.push(files::keys(&sources.credentials));
     findings.push(store::check(&sources.config));
+    findings.extend(commands::shell());
     findings.push(commands::check(&sources.config));
     findings.extend(editors::check(&sources.dirs));
     findings.push(web_search::check(sources));
     findings.extend(telemetry::check(sources));
     findings.extend(model::check(sources).await);
     tell(&findings)
+}
+
+/// Which program this is. What renews it is the business of whoever installed it.
+fn installed() -> Finding {
+    let how = installation::Installation::of_this_process();
+    Finding::ok("installed", format!("{VERSION}, {how}; to renew it: {}", how.renewal()))
 }
 
 /// A configuration that can't be read leaves nothing else to look at.

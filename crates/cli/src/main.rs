@@ -29,13 +29,17 @@ mod damage;
 mod demo;
 mod dirs;
 mod doctor;
+#[cfg(test)]
+mod documents;
 mod first_start;
 mod foreign;
 mod guarded;
 mod init;
+mod installation;
 mod jsonc;
 mod limits;
 mod logging;
+mod manual;
 mod mcp;
 mod memory;
 mod models;
@@ -123,6 +127,10 @@ fn run(args: &Args) -> Result<ExitCode> {
         answer::forgive(completions::write(*shell, &mut answer::stream()))?;
         return Ok(ExitCode::SUCCESS);
     }
+    if let Some(CliCommand::Manual { directory }) = &args.command {
+        manual::write(directory)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let dirs = Dirs::from_environment(&environment)?;
     let config = match (Config::load(args, &environment, &dirs), &args.command) {
         (Ok(config), _) => config,
@@ -199,7 +207,13 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             };
         }
         Some(CliCommand::Import(import)) => return foreign::run(sources, import).await,
-        Some(CliCommand::Init(_) | CliCommand::Trust(_) | CliCommand::Completions { .. }) | None => {}
+        Some(
+            CliCommand::Init(_)
+            | CliCommand::Trust(_)
+            | CliCommand::Completions { .. }
+            | CliCommand::Manual { .. },
+        )
+        | None => {}
     }
     Ok(ExitCode::SUCCESS)
 }

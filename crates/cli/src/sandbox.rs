@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use attache_core::watchdog::{Approval, Containment};
+use attache_sandbox::programs::Programs;
 use attache_sandbox::{LazySandbox, Level, Sandbox, own_program};
 
 use crate::config::{self, Config};
@@ -24,6 +25,15 @@ pub(crate) fn open(config: &Config, scratches: &Path) -> Result<LazySandbox> {
         check(config, &sandbox)?;
     }
     Ok(sandbox)
+}
+
+/// What is said where nothing can run a command.
+pub(crate) const NO_SHELL: &str = "neither bash nor sh on this machine: install bash";
+
+/// What runs the lines of the tool `bash`.
+pub(crate) fn shell() -> Option<PathBuf> {
+    let programs = Programs::of_machine();
+    programs.helper("bash").or_else(|| programs.helper("sh"))
 }
 
 /// Looks for the best sandbox unless the user wants none. Starts a process or two. With `scratches`, our own

@@ -57,11 +57,17 @@ pub enum WhenDone {
 /// Cheap to clone: what is long is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
+    /// As sessions, rules and `task` name it.
     pub id: Arc<str>,
+    /// Whether it talks to the user or works for another agent.
     pub mode: AgentMode,
+    /// As people read it.
     pub name: Arc<str>,
+    /// What it is for, in a line: for people, and for the agent that chooses a subagent.
     pub description: Arc<str>,
+    /// What it is told before everything else.
     pub system_prompt: Arc<str>,
+    /// Which tools it is offered.
     pub offer: ToolOffer,
     /// Which commands it may run at all.
     pub commands: Commands,
@@ -77,18 +83,19 @@ pub struct Agent {
     pub max_steps: Option<u32>,
     /// JSON Schema of its last message, as a subagent.
     pub output_schema: Option<Arc<Value>>,
+    /// How much of its conversation a subagent gives back.
     pub transcript: Transcript,
     /// Of a background task.
     pub when_done: WhenDone,
 }
 
 impl Agent {
-    pub fn is_offered(&self, tool: &ToolSpec) -> bool {
+    pub(crate) fn is_offered(&self, tool: &ToolSpec) -> bool {
         self.offer.covers(tool)
     }
 
     /// Whether it can be a session's mode.
-    pub fn is_primary(&self) -> bool {
+    pub(crate) fn is_primary(&self) -> bool {
         match self.mode {
             AgentMode::Primary | AgentMode::All => true,
             AgentMode::Subagent | AgentMode::Hidden => false,
@@ -96,12 +103,12 @@ impl Agent {
     }
 
     /// Whether it says which model it has, or how much that thinks.
-    pub fn has_own_model(&self) -> bool {
+    pub(crate) fn has_own_model(&self) -> bool {
         self.model.is_some() || self.thought.is_some()
     }
 
     /// Whether another agent may start it.
-    pub fn is_subagent(&self) -> bool {
+    pub(crate) fn is_subagent(&self) -> bool {
         match self.mode {
             AgentMode::Subagent | AgentMode::All => true,
             AgentMode::Primary | AgentMode::Hidden => false,
@@ -119,10 +126,10 @@ pub struct Agents {
 pub const DEFAULT_AGENT: &str = "build";
 
 /// Names sessions.
-pub const TITLE_AGENT: &str = "title";
+pub(crate) const TITLE_AGENT: &str = "title";
 
 /// Writes what a conversation is replaced by when it outgrows its model.
-pub const COMPACTION_AGENT: &str = "compaction";
+pub(crate) const COMPACTION_AGENT: &str = "compaction";
 
 /// In the order in which they are listed.
 const FILES: [(&str, &str); 6] = [
@@ -145,6 +152,7 @@ static BUILT_IN: LazyLock<Agents> = LazyLock::new(|| {
 });
 
 impl Agents {
+    /// Those that are there without any file.
     pub fn builtin() -> Self {
         BUILT_IN.clone()
     }
@@ -171,10 +179,11 @@ impl Agents {
         self.get(id).filter(|agent| agent.is_subagent())
     }
 
-    pub fn primaries(&self) -> impl Iterator<Item = &Agent> {
+    pub(crate) fn primaries(&self) -> impl Iterator<Item = &Agent> {
         self.all().filter(|agent| agent.is_primary())
     }
 
+    /// Those that can work for another one.
     pub fn subagents(&self) -> impl Iterator<Item = &Agent> {
         self.all().filter(|agent| agent.is_subagent())
     }
@@ -190,6 +199,7 @@ impl Agents {
             .collect()
     }
 
+    /// All of them, those of a session first.
     pub fn all(&self) -> impl Iterator<Item = &Agent> {
         self.agents.iter()
     }

@@ -23,7 +23,7 @@ pub fn minutes(at: &Zoned) -> String {
 }
 
 /// `Europe/Berlin`; the distance to UTC (`UTC+01`) where the zone has no name.
-pub fn zone_name(at: &Zoned) -> String {
+pub(crate) fn zone_name(at: &Zoned) -> String {
     match at.time_zone().iana_name() {
         Some(name) => name.to_owned(),
         None => format!("UTC{}", at.offset()),

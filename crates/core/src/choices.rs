@@ -14,8 +14,11 @@ use crate::watchdog::Approval;
 /// One agent that can be a session's mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mode {
+    /// As clients set it.
     pub id: String,
+    /// As people read it.
     pub name: String,
+    /// What the agent is for.
     pub description: String,
 }
 
@@ -76,10 +79,12 @@ fn find<'a>(models: &'a [ModelInfo], wanted: &ModelRef) -> Option<&'a ModelInfo>
 pub struct CurrentChoices(Arc<RwLock<Arc<Choices>>>);
 
 impl CurrentChoices {
+    /// Holds what can be chosen until it is replaced.
     pub fn new(choices: Choices) -> Self {
         Self(Arc::new(RwLock::new(Arc::new(choices))))
     }
 
+    /// What can be chosen now.
     pub fn get(&self) -> Arc<Choices> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -105,6 +110,7 @@ pub(crate) enum Replaced {
 /// The current choice of one session: what its next turn works with. `data-mode` carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chosen {
+    /// The id of the agent.
     pub agent: String,
     /// What it was chosen from: a session has the agents of its user and its project.
     pub modes: Arc<[Mode]>,

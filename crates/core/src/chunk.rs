@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use crate::ids::CallId;
 
 pub mod json;
-pub mod limits;
+pub(crate) mod limits;
 pub mod order;
 pub mod partial_json;
 pub mod reduce;
@@ -22,6 +22,7 @@ pub type StreamId = Arc<str>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rest(pub Option<Box<RestFields>>);
 
+/// The fields beside a chunk's own.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RestFields {
     /// Provider payload (signatures, item ids) that goes back to the provider unchanged.
@@ -33,25 +34,29 @@ pub struct RestFields {
 }
 
 impl Rest {
+    /// Nothing beside the chunk's own fields.
     pub fn none() -> Self {
         Self(None)
     }
-    pub fn with_tool_metadata(value: Value) -> Self {
+    pub(crate) fn with_tool_metadata(value: Value) -> Self {
         Self(Some(Box::new(RestFields { tool_metadata: Some(value), ..RestFields::default() })))
     }
+    /// What goes back to the provider.
     pub fn provider_metadata(&self) -> Option<&Value> {
         self.0.as_ref().and_then(|rest| rest.provider_metadata.as_ref())
     }
+    /// What clients need to show the call.
     pub fn tool_metadata(&self) -> Option<&Value> {
         self.0.as_ref().and_then(|rest| rest.tool_metadata.as_ref())
     }
-    pub fn set_tool_metadata(&mut self, value: Value) {
+    pub(crate) fn set_tool_metadata(&mut self, value: Value) {
         self.0.get_or_insert_default().tool_metadata = Some(value);
     }
 }
 
 /// Why a message ended, in the words of the AI SDK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub enum FinishReason {
     Stop,
     Length,
@@ -63,13 +68,16 @@ pub enum FinishReason {
 
 /// Optional marks of a tool chunk.
 #[derive(Clone, Debug, Default, PartialEq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub struct ToolMarks {
     pub title: Option<String>,
     pub dynamic: Option<bool>,
     pub provider_executed: Option<bool>,
 }
 
+/// One thing that a run says.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub enum Chunk {
     Start {
         message_id: Option<String>,
@@ -204,6 +212,7 @@ pub enum Chunk {
 }
 
 impl FinishReason {
+    /// As the AI SDK writes it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stop => "stop",
@@ -214,6 +223,7 @@ impl FinishReason {
             Self::Other => "other",
         }
     }
+    /// The reason that the AI SDK writes so.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Stop, Self::Length, Self::ContentFilter, Self::ToolCalls, Self::Error, Self::Other]
             .into_iter()
@@ -253,6 +263,7 @@ impl Chunk {
         })
     }
 
+    /// What it carries beside its own fields.
     pub fn rest(&self) -> &Rest {
         match self {
             Self::Start { rest, .. }
@@ -288,18 +299,23 @@ impl Chunk {
         matches!(self, Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. })
     }
 
+    /// More of a text.
     pub fn text_delta(id: &StreamId, delta: impl Into<String>) -> Self {
         Self::TextDelta { id: id.clone(), delta: delta.into(), rest: Rest::none() }
     }
+    /// More of a thought.
     pub fn reasoning_delta(id: &StreamId, delta: impl Into<String>) -> Self {
         Self::ReasoningDelta { id: id.clone(), delta: delta.into(), rest: Rest::none() }
     }
+    /// The end of a message that failed.
     pub fn error(text: impl Into<String>) -> Self {
         Self::Error { error_text: text.into(), rest: Rest::none() }
     }
+    /// A chunk of our own that is stored with the message.
     pub fn data(name: impl Into<String>, data: Value) -> Self {
         Self::Data { name: name.into(), id: None, data, transient: None, rest: Rest::none() }
     }
+    /// A chunk of our own that only those see who are there.
     pub fn transient_data(name: impl Into<String>, data: Value) -> Self {
         Self::Data { name: name.into(), id: None, data, transient: Some(true), rest: Rest::none() }
     }

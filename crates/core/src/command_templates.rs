@@ -12,7 +12,9 @@ use crate::skills::short_line;
 pub struct CommandTemplate {
     /// Without the slash; directories before it, as `directory:name`.
     pub name: Arc<str>,
+    /// One line, for lists of commands.
     pub description: Arc<str>,
+    /// What may follow the name.
     pub input_hint: Option<Arc<str>>,
     /// Who answers its turn, where it says so.
     pub choice: TurnChoice,
@@ -22,18 +24,21 @@ pub struct CommandTemplate {
 /// The agent and the model of one turn, where they are not the session's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnChoice {
+    /// The agent that answers in the place of the session's.
     pub agent: Option<String>,
     /// As `/model` takes it: `PROVIDER/NAME`, or the name alone.
     pub model: Option<String>,
 }
 
 impl TurnChoice {
+    /// Nothing is chosen.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 }
 
 impl CommandTemplate {
+    /// Reads the file of a command that is called `name`.
     pub fn parse(name: &str, text: &str) -> Result<Self, FrontMatterError> {
         let front = FrontMatter::parse(text)?;
         let body = front.body.trim();

@@ -29,7 +29,9 @@ use transcript::ConversationText;
 /// Summarises by a model of this host.
 #[derive(Clone, Debug)]
 pub struct Compactor {
+    /// What writes the summary.
     pub model: Arc<dyn Model>,
+    /// Where attachments of the conversation are.
     pub blobs: Arc<dyn Blobs>,
     /// Asked instead of the turn's own where the conversation fits its window.
     pub small_model: Option<ModelRef>,

@@ -138,7 +138,7 @@ impl Conversation {
     }
 
     /// The mode that the model was last told of, here: not what an earlier, hidden message told.
-    pub fn told_mode(&self) -> Option<&str> {
+    pub(crate) fn told_mode(&self) -> Option<&str> {
         self.told_mode.as_deref()
     }
 

@@ -9,33 +9,44 @@ use crate::part::Role;
 /// One chunk at its place in the session's journal. Borrowed: it is looked at, never kept.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
+    /// Whose journal it is in.
     pub session_id: &'a SessionId,
+    /// The message it is a piece of.
     pub message_id: &'a MessageId,
+    /// Who says it.
     pub role: Role,
     /// Dense over the session's life.
     pub index: u64,
     /// Which model call of its message it belongs to, from 1 on; 0 before the first and in what no model says.
     pub step: u32,
+    /// What is said.
     pub chunk: &'a Chunk,
 }
 
 /// Consecutive chunks of one message that were committed together; shared by all readers.
 #[derive(Debug, PartialEq)]
 pub struct Segment {
+    /// Whose journal it is in.
     pub session_id: SessionId,
+    /// The message they are pieces of.
     pub message_id: MessageId,
+    /// Who says it.
     pub role: Role,
+    /// The place of the first of them.
     pub first_index: u64,
     /// The step that the first chunk continues: how many have begun in this message before it.
     pub first_step: u32,
+    /// One after another.
     pub chunks: Vec<Chunk>,
     /// Encoded size; what a reader's queue is charged.
     pub bytes: usize,
 }
 
+/// A segment that all readers share.
 pub type SharedSegment = Arc<Segment>;
 
 impl Segment {
+    /// Its chunks, each with its place.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
         let mut step = self.first_step;
         self.chunks.iter().zip(self.first_index..).map(move |(chunk, index)| {

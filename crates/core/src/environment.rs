@@ -21,18 +21,24 @@ const ENDED: &str = "ended";
 /// What is known when it is captured.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
+    /// System and processor.
     pub platform: &'a str,
+    /// Where the session works.
     pub workspace: &'a Workspace,
     /// `None`: unknown.
     pub git: Option<&'a str>,
     /// What differs from the last commit, as it was found when the session began. `None` later: the model's own
     /// edits would be news to it with every turn.
     pub uncommitted: Option<&'a str>,
+    /// In the zone of the user.
     pub date: &'a str,
+    /// The model that is told of it.
     pub model: &'a ModelRef,
     /// `None`: not looked at yet. Then it is taken for the full one, and news if it turns out to be less.
     pub containment: Option<Containment>,
+    /// What runs without a question.
     pub approval: Approval,
+    /// Whether anybody can be asked.
     pub people: People,
 }
 
@@ -48,6 +54,7 @@ const ONLY_READING: &str = "only reading: ";
 pub struct SessionEnvironment(Vec<(String, String)>);
 
 impl SessionEnvironment {
+    /// The lines that say this.
     pub fn of(facts: Facts<'_>) -> Self {
         let Workspace { root, additional, scratch, .. } = facts.workspace;
         let additional: Vec<_> = additional.iter().map(|path| path.display().to_string()).collect();
@@ -139,12 +146,13 @@ pub struct ToldEnvironment {
 }
 
 impl ToldEnvironment {
+    /// As it is told at the beginning of a conversation.
     pub fn first(captured: SessionEnvironment) -> Self {
         Self { last: captured.clone(), captured }
     }
 
     /// What user messages told is no longer sent: from the system prompt on, everything is news again.
-    pub fn forget_news(&mut self) {
+    pub(crate) fn forget_news(&mut self) {
         self.last = self.captured.clone();
     }
 
@@ -159,10 +167,12 @@ impl ToldEnvironment {
         Some(format!("<environment>\nChanged since the beginning:\n{lines}</environment>"))
     }
 
+    /// As it is kept on the session's row.
     pub fn to_json(&self) -> Value {
         json!({ "captured": self.captured.to_json(), "last": self.last.to_json() })
     }
 
+    /// As it was kept; `None` for anything else.
     pub fn from_json(value: &Value) -> Option<Self> {
         let environment = |key: &str| SessionEnvironment::from_json(value.get(key)?);
         Some(Self { captured: environment("captured")?, last: environment("last")? })
@@ -171,7 +181,7 @@ impl ToldEnvironment {
 
 /// What is told beside the user's words; `ended` are the commands in the background that it tells the end of,
 /// `mode` is the one that it tells.
-pub fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Part {
+pub(crate) fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Part {
     let mut data = json!({ "text": text });
     if !ended.is_empty() {
         data[ENDED] = json!(ended);

@@ -21,6 +21,7 @@ pub struct Size {
 }
 
 impl Size {
+    /// Rough tokens of it.
     pub fn tokens(self) -> u64 {
         tokens(self.bytes) + self.files * FILE_TOKENS
     }
@@ -57,16 +58,17 @@ pub fn context_bytes(context: &[(Option<String>, String)]) -> u64 {
     context.iter().map(|(title, text)| (title.as_ref().map_or(0, String::len) + text.len()) as u64).sum()
 }
 
+/// Rough tokens of a text of so many bytes.
 pub fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-pub fn passage_size(passage: &Passage) -> Size {
+pub(crate) fn passage_size(passage: &Passage) -> Size {
     passage.parts.iter().map(part_size).fold(Size::default(), Size::add)
 }
 
 /// What the calls of a passage gave.
-pub fn results_size(passage: &Passage) -> Size {
+pub(crate) fn results_size(passage: &Passage) -> Size {
     let result = |tool: &ToolPart| {
         let asked = tool.input.as_ref().map_or(0, json_bytes);
         let whole = call_size(tool);

@@ -3,35 +3,55 @@
 
 use crate::ids::{CallId, MessageId, SessionId};
 
+/// What a session does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunState {
+    /// Nothing; it waits for a prompt.
     Idle,
+    /// A turn runs.
     Busy,
-    Retrying { attempt: u32, message: String },
+    /// A call of the model failed and is tried again.
+    Retrying {
+        /// Which try comes next.
+        attempt: u32,
+        /// Why the last one failed.
+        message: String,
+    },
+    /// A person has to allow a call.
     WaitingOnApproval,
+    /// A person has to answer a question.
     WaitingOnUserInput,
-    Error { message: String },
+    /// The last turn failed.
+    Error {
+        /// Why.
+        message: String,
+    },
 }
 
 /// Answers `status(session)` at any time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionStatus {
+    /// What is going on.
     pub state: RunState,
+    /// Since when, in milliseconds since 1970; `None` when nothing is.
     pub started_at: Option<i64>,
     /// The user message that was fired.
     pub message_id: Option<MessageId>,
+    /// Which process it goes on in.
     pub runs: Runs,
 }
 
 /// Which process runs the turn, if one is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
+    /// In this one.
     Here,
     /// In another process: it can be watched here, not prompted or cancelled.
     Elsewhere,
 }
 
 impl SessionStatus {
+    /// Nothing is going on.
     pub fn idle() -> Self {
         Self { state: RunState::Idle, started_at: None, message_id: None, runs: Runs::Here }
     }
@@ -48,32 +68,48 @@ impl SessionStatus {
     }
 }
 
+/// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishedBy {
+    /// The model has said its last word.
     Finish,
+    /// Somebody cancelled it.
     Abort,
+    /// It failed.
     Error,
 }
 
+/// What happened in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind {
+    /// An answer began.
     TurnStarted {
+        /// The prompt that is answered.
         message_id: MessageId,
     },
-    /// `pending_approval`: a call that people were still asked about; nobody is any more.
+    /// An answer ended, or waits for a person.
     TurnFinished {
+        /// The prompt that was answered.
         message_id: MessageId,
+        /// How.
         reason: FinishedBy,
+        /// A call that people were still asked about; nobody is any more.
         pending_approval: Option<CallId>,
     },
+    /// A person is asked about a call.
     ApprovalRequested {
+        /// The call.
         call_id: CallId,
     },
+    /// What is going on has become something else.
     Status(SessionStatus),
 }
 
+/// Something that happened, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HubEvent {
+    /// The session it happened in.
     pub session_id: SessionId,
+    /// What it was.
     pub kind: EventKind,
 }

@@ -20,18 +20,24 @@ pub mod lines;
 mod markdown;
 mod shown_parts;
 
+/// The form of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One object per line, with attachments; the only one that can be imported.
     Jsonl,
+    /// One JSON document.
     Json,
+    /// Markdown for people.
     Markdown,
+    /// A table of messages.
     Csv,
     /// One page for people, without anything outside of it.
     Html,
 }
 
+/// Why there is no export.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ExportError {
     #[error("there is no session {0}")]
     UnknownSession(SessionId),
@@ -42,12 +48,15 @@ pub enum ExportError {
 }
 
 impl Format {
+    /// Every form there is.
     pub const ALL: [Self; 5] = [Self::Jsonl, Self::Json, Self::Markdown, Self::Csv, Self::Html];
 
+    /// The form of that name: `jsonl`, `json`, `md`, `csv` or `html`.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
+    /// As options name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -62,13 +71,16 @@ impl Format {
 /// Where a session is read from.
 #[derive(Clone, Copy, Debug)]
 pub struct ExportSources<'a> {
+    /// Where the session is stored.
     pub store: &'a dyn Store,
+    /// Where its attachments are.
     pub blobs: &'a dyn Blobs,
 }
 
 /// How it is written.
 #[derive(Clone, Debug)]
 pub struct ExportStyle {
+    /// The form.
     pub format: Format,
     /// Takes out what others must not see: secrets, names of homes and attachments.
     pub redactor: Option<Redactor>,

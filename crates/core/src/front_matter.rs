@@ -22,13 +22,17 @@ pub struct FrontMatter<'a> {
 /// One key with its value and the line it is in, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontField {
+    /// As it is written.
     pub key: String,
+    /// What it is set to.
     pub value: FrontValue,
+    /// Where it is in the file, from 1 on.
     pub line: usize,
     /// How many of the lines that follow belong to it.
     below: usize,
 }
 
+/// What a field holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FrontValue {
     /// A scalar; numbers and booleans as they are written.
@@ -43,11 +47,14 @@ pub enum FrontValue {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {problem}")]
 pub struct FrontMatterError {
+    /// Where it is in the file, from 1 on.
     pub line: usize,
+    /// What is wrong, in words.
     pub problem: String,
 }
 
 impl FrontMatterError {
+    /// What is wrong with a line.
     pub fn new(line: usize, problem: impl Into<String>) -> Self {
         Self { line, problem: problem.into() }
     }
@@ -75,10 +82,12 @@ impl<'a> FrontMatter<'a> {
         Ok(Self { fields: fields(&lines)?, lines, body: rest })
     }
 
+    /// All fields, in their order.
     pub fn fields(&self) -> &[FrontField] {
         &self.fields
     }
 
+    /// The field of that name.
     pub fn field(&self, key: &str) -> Option<&FrontField> {
         self.fields.iter().find(|field| field.key == key)
     }

@@ -30,7 +30,9 @@ pub const PART_NAME: &str = "hook";
 pub enum HookEvent {
     /// Before a prompt is stored.
     Prompt,
+    /// A call is understood and has not run.
     BeforeTool,
+    /// A call has run.
     AfterTool,
     /// The model has said its last word.
     TurnEnd,
@@ -45,14 +47,18 @@ pub enum HookEvent {
 /// An event under one of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventName {
+    /// As configurations write it.
     pub name: &'static str,
+    /// The moment it means.
     pub event: HookEvent,
+    /// The words in which scripts are told of calls.
     pub wording: Wording,
 }
 
 /// In which words calls are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wording {
+    /// Those of attache.
     Own,
     /// Tools and their arguments as scripts for Claude Code know them.
     ClaudeCode,
@@ -86,6 +92,7 @@ pub const EVENT_NAMES: [EventName; 15] = [
 ];
 
 impl EventName {
+    /// The event of that name.
     pub fn parse(name: &str) -> Option<Self> {
         EVENT_NAMES.into_iter().find(|known| known.name == name)
     }
@@ -129,6 +136,7 @@ impl HookCommand {
 /// Who configured a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookOwner {
+    /// The user, in a file of their own.
     User,
     /// A project that its user trusts. Its hooks make things stricter, never looser.
     Project,
@@ -146,12 +154,17 @@ pub enum HookHold {
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
+    /// When it is run, by the name that was written.
     pub on: EventName,
     /// `None`: every moment of its event.
     pub matcher: Option<HookMatcher>,
+    /// What is run.
     pub command: HookCommand,
+    /// How long it may take.
     pub time: Duration,
+    /// What holds it.
     pub hold: HookHold,
+    /// Whose word it is.
     pub owner: HookOwner,
 }
 

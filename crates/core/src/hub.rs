@@ -37,6 +37,7 @@ mod settings;
 mod shown;
 mod stored;
 mod tasks;
+mod watched;
 
 pub use error::HubError;
 pub use handle::{SessionHandle, SessionReply};
@@ -65,9 +66,11 @@ pub enum AttachFrom {
 pub struct Attachment {
     /// Present for `AttachFrom::Beginning`.
     pub replay: Option<Replay>,
+    /// Everything that is said from now on.
     pub live: Subscription,
     /// Entries below this index belong to the answer of a load; later ones follow it.
     pub head: u64,
+    /// What the session works with.
     pub chosen: Chosen,
     /// What can be typed in the place of a prompt.
     pub commands: CommandsFeed,
@@ -78,8 +81,11 @@ pub struct Attachment {
 /// How a prompt ended. Every entry below `after_index` belongs before its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
+    /// The prompt that was answered.
     pub message_id: MessageId,
+    /// How.
     pub end: TurnEnd,
+    /// One past the last entry of the turn.
     pub after_index: u64,
 }
 
@@ -88,17 +94,22 @@ pub struct TurnOutcome {
 pub struct Ticket {
     /// The id of the stored message, as soon as it is stored. Connections use it to know their own messages.
     pub accepted: oneshot::Receiver<MessageId>,
+    /// How its turn ended, once it has.
     pub outcome: oneshot::Receiver<Result<TurnOutcome, HubError>>,
 }
 
 /// A queued message as a client may see it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueuedMessage {
+    /// The message that waits.
     pub message_id: MessageId,
+    /// Since when, in milliseconds since 1970.
     pub queued_at: i64,
+    /// What it says.
     pub parts: Vec<crate::part::Part>,
 }
 
+/// Finds and starts sessions; cheap to clone, all clones are one hub.
 #[derive(Clone, Debug)]
 pub struct Hub {
     shared: Arc<Shared>,
@@ -166,6 +177,7 @@ impl Shared {
 }
 
 impl Hub {
+    /// A hub of these parts. Nothing is started before a session is opened.
     pub fn new(ports: Ports) -> Self {
         let choices = CurrentChoices::new(Shared::gather_choices(&ports));
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
@@ -184,6 +196,7 @@ impl Hub {
         }
     }
 
+    /// What sessions can choose from now.
     pub fn choices(&self) -> &CurrentChoices {
         &self.shared.choices
     }
@@ -304,6 +317,7 @@ impl Hub {
         Ok(SessionHandle { id: id.clone(), commands })
     }
 
+    /// Stored sessions, the latest first.
     pub async fn list(&self, query: SessionQuery) -> Result<Vec<SessionRow>, HubError> {
         Ok(self.shared.ports.store.list_sessions(query).await?)
     }

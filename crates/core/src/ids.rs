@@ -19,9 +19,11 @@ macro_rules! identifier {
         pub struct $name(Arc<str>);
 
         impl $name {
+            /// An id that came from outside; nothing is checked.
             pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
+            /// As it is stored and sent.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -148,15 +150,19 @@ impl Ids {
         Self { clock, state: Mutex::new(IdState { last: 0, random: SplitMix(seed) }) }
     }
 
+    /// The id of a new session.
     pub fn session(&self) -> SessionId {
         SessionId::new(self.mint("ses_"))
     }
+    /// The id of a new message.
     pub fn message(&self) -> MessageId {
         MessageId::new(self.mint("msg_"))
     }
+    /// The id of a new part.
     pub fn part(&self) -> PartId {
         PartId::new(self.mint("prt_"))
     }
+    /// The id of a call that its model did not name.
     pub fn call(&self) -> CallId {
         CallId::new(self.mint("cal_"))
     }

@@ -19,11 +19,15 @@ use crate::ports::store::{Batch, Blobs, Change, Store, StoreError};
 /// has none. No setting lets a file move files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
+    /// They are left out: a file from elsewhere allows nothing.
     LeaveOut,
+    /// They hold as they did where the file comes from.
     Keep,
 }
 
+/// Why a session was not taken in.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ImportError {
     #[error("session {0} is stored already")]
     SessionExists(SessionId),
@@ -36,8 +40,11 @@ pub enum ImportError {
 /// What was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
+    /// What it is called here.
     pub session_id: SessionId,
+    /// How many messages it has.
     pub messages: usize,
+    /// How many attachments came with it.
     pub blobs: usize,
     /// Attachments that parts refer to and the file does not have.
     pub missing_blobs: usize,

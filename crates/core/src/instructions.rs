@@ -15,7 +15,9 @@ pub const FILE_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 /// One file as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstructionFile {
+    /// Where it was found.
     pub path: PathBuf,
+    /// What it says.
     pub text: String,
 }
 
@@ -26,6 +28,7 @@ pub struct ProjectInstructions(pub Vec<InstructionFile>);
 /// What a look at the disk found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundInstructions {
+    /// Those of the project and everything above it.
     pub files: ProjectInstructions,
     /// Files that are not followed, each with its reason: for the user.
     pub left_out: Vec<String>,
@@ -163,10 +166,11 @@ impl ToldInstructions {
     }
 
     /// What user messages told since the beginning may not be in the conversation any more: it is told again.
-    pub fn forget_news(&mut self) {
+    pub(crate) fn forget_news(&mut self) {
         self.last = self.first.clone();
     }
 
+    /// As it is kept on the session's row.
     pub fn to_json(&self) -> Value {
         let listed =
             |told: &[FileDigest]| told.iter().map(|told| json!([told.path, told.digest])).collect::<Vec<_>>();
@@ -174,6 +178,7 @@ impl ToldInstructions {
         json!({ "captured": self.captured.to_json(), "first": first, "last": last })
     }
 
+    /// As it was kept; `None` for anything else.
     pub fn from_json(value: &Value) -> Option<Self> {
         let told = |told: &Value| {
             let (path, digest) = (told.get(0)?.as_str()?.into(), told.get(1)?.as_str()?.to_owned());
@@ -230,7 +235,7 @@ pub fn is_plainly_path(import: &Path) -> bool {
 }
 
 /// What the user is told of instructions that were cut; `None` when nothing was.
-pub fn cut_notice(cut: &[PathBuf], kept: &ProjectInstructions) -> Option<String> {
+pub(crate) fn cut_notice(cut: &[PathBuf], kept: &ProjectInstructions) -> Option<String> {
     if cut.is_empty() {
         return None;
     }

@@ -16,7 +16,7 @@ use crate::part::Role;
 use crate::ports::Clock;
 use crate::ports::store::{Batch, Change, Epoch, LogSegment, Store, StoreError, StoreResult};
 
-pub mod fold;
+pub(crate) mod fold;
 pub mod reader;
 pub(crate) mod rebuild;
 pub mod replay;
@@ -84,11 +84,14 @@ impl Waiting {
 /// Who speaks in an entry.
 #[derive(Clone, Debug)]
 pub struct Author {
+    /// The message that is written.
     pub message_id: MessageId,
+    /// Who says it.
     pub role: Role,
 }
 
 impl Journal {
+    /// A journal that goes on behind the last entry of a session.
     pub fn new(
         session_id: SessionId,
         next_index: u64,
@@ -135,17 +138,17 @@ impl Journal {
     }
 
     /// The message whose chunks are folded into rows from now on.
-    pub fn fold_into(&self, fold: Fold) {
+    pub(crate) fn fold_into(&self, fold: Fold) {
         self.lock().fold = Some(fold);
     }
 
     /// Looks at, or takes from, the message that is being folded.
-    pub fn with_fold<T>(&self, look: impl FnOnce(&mut Fold) -> T) -> Option<T> {
+    pub(crate) fn with_fold<T>(&self, look: impl FnOnce(&mut Fold) -> T) -> Option<T> {
         self.lock().fold.as_mut().map(look)
     }
 
     /// Ends folding: what is left of the message goes to its rows with the next commit.
-    pub fn close_fold(&self) {
+    pub(crate) fn close_fold(&self) {
         let mut state = self.lock();
         if let Some(mut fold) = state.fold.take() {
             let now = self.shared.clock.now_ms();
@@ -160,12 +163,17 @@ impl Journal {
     }
 
     /// Records a chunk without waiting for room: for the few that a synchronous caller makes.
-    pub fn record_now(&self, author: &Author, chunk: Chunk) -> StoreResult<()> {
+    pub(crate) fn record_now(&self, author: &Author, chunk: Chunk) -> StoreResult<()> {
         self.record_with(author, vec![chunk], Vec::new())
     }
 
     /// Records chunks and row changes that belong together: one commit carries them all.
-    pub fn record_with(&self, author: &Author, chunks: Vec<Chunk>, changes: Vec<Change>) -> StoreResult<()> {
+    pub(crate) fn record_with(
+        &self,
+        author: &Author,
+        chunks: Vec<Chunk>,
+        changes: Vec<Change>,
+    ) -> StoreResult<()> {
         let mut state = self.lock();
         if let Some(failure) = &state.failure {
             return Err(failure.clone());
@@ -236,7 +244,7 @@ impl Journal {
     }
 
     /// Another process has written up to here: readers fetch it from the log.
-    pub fn follow_to(&self, next_index: u64) {
+    pub(crate) fn follow_to(&self, next_index: u64) {
         let mut state = self.lock();
         state.next_index = state.next_index.max(next_index);
         state.durable = state.durable.max(next_index);
@@ -246,7 +254,7 @@ impl Journal {
     }
 
     /// The log below this index is not needed by any local reader.
-    pub fn passed_by_all(&self) -> u64 {
+    pub(crate) fn passed_by_all(&self) -> u64 {
         let state = self.lock();
         state.readers.iter().map(|reader| reader.cursor()).min().unwrap_or(u64::MAX)
     }

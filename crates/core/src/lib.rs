@@ -1,4 +1,5 @@
 //! Decides what happens next in a session. Time, ids, files, models and clients arrive through `ports`.
+#![warn(missing_docs)]
 
 pub mod agents;
 pub mod arguments;
@@ -44,7 +45,7 @@ pub mod skills;
 pub mod slash_commands;
 pub mod snapshot;
 mod spans;
-pub mod system_prompt;
+mod system_prompt;
 pub mod task;
 pub mod tool_names;
 pub mod tool_search;

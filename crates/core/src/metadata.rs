@@ -39,7 +39,7 @@ pub(crate) fn own_mut(metadata: &mut Value) -> Option<&mut Value> {
 }
 
 /// Metadata that hold only what is ours.
-pub fn only_own(ours: impl Serialize) -> Value {
+pub(crate) fn only_own(ours: impl Serialize) -> Value {
     json!({ OWN_KEY: ours })
 }
 
@@ -65,6 +65,7 @@ impl SessionMeta {
     const REWINDS: &str = "rewinds";
     const MOVING_FILES: &str = "moving_files";
 
+    /// What the session is called.
     pub fn title(&self) -> Option<&str> {
         self.0.get(Self::TITLE)?.as_str()
     }
@@ -74,12 +75,13 @@ impl SessionMeta {
         self.0.contains_key(Self::TITLE)
     }
 
+    /// Calls it something else.
     pub fn set_title(&mut self, title: &str) {
         self.0.insert(Self::TITLE.into(), json!(title));
     }
 
     /// A null as a patch: it is to be named anew.
-    pub fn forget_title(&mut self) {
+    pub(crate) fn forget_title(&mut self) {
         self.0.insert(Self::TITLE.into(), Value::Null);
     }
 
@@ -89,7 +91,7 @@ impl SessionMeta {
     }
 
     /// None at all is a null.
-    pub fn set_rewinds(&mut self, layers: &[RewindLayer]) {
+    pub(crate) fn set_rewinds(&mut self, layers: &[RewindLayer]) {
         let listed = if layers.is_empty() { Value::Null } else { json!(layers) };
         self.0.insert(Self::REWINDS.into(), listed);
     }
@@ -100,7 +102,7 @@ impl SessionMeta {
     }
 
     /// None is a null.
-    pub fn set_moving_files(&mut self, moving: Option<&MovingFiles>) {
+    pub(crate) fn set_moving_files(&mut self, moving: Option<&MovingFiles>) {
         self.0.insert(Self::MOVING_FILES.into(), json!(moving));
     }
 
@@ -109,6 +111,7 @@ impl SessionMeta {
         self.0.get(Self::MODE)?.as_str()
     }
 
+    /// The agent of the session from now on.
     pub fn set_mode(&mut self, agent: &str) {
         self.0.insert(Self::MODE.into(), json!(agent));
     }
@@ -118,12 +121,12 @@ impl SessionMeta {
         self.0.get(Self::FIRST_MODE)?.as_str()
     }
 
-    pub fn set_first_mode(&mut self, agent: &str) {
+    pub(crate) fn set_first_mode(&mut self, agent: &str) {
         self.0.insert(Self::FIRST_MODE.into(), json!(agent));
     }
 
     /// The model that the user chose in a mode whose agent has one of its own.
-    pub fn mode_model(&self, agent: &str) -> Option<ModelRef> {
+    pub(crate) fn mode_model(&self, agent: &str) -> Option<ModelRef> {
         let chosen = self.0.get(Self::MODE_MODELS)?.get(agent)?;
         let text = |key: &str| chosen.get(key).and_then(Value::as_str).map(str::to_owned);
         Some(ModelRef {
@@ -134,17 +137,19 @@ impl SessionMeta {
     }
 
     /// Beside those that `known` has of other modes.
-    pub fn set_mode_model(&mut self, known: &Self, agent: &str, model: &ModelRef) {
+    pub(crate) fn set_mode_model(&mut self, known: &Self, agent: &str, model: &ModelRef) {
         let mut all = known.0.get(Self::MODE_MODELS).cloned().unwrap_or_else(|| json!({}));
         let ModelRef { provider_id, model_id, variant } = model;
         all[agent] = json!({ "provider_id": provider_id, "model_id": model_id, "variant": variant });
         self.0.insert(Self::MODE_MODELS.into(), all);
     }
 
+    /// What runs without a question, where the session says so itself.
     pub fn approval(&self) -> Option<Approval> {
         Approval::parse(self.0.get(Self::APPROVAL)?.as_str()?)
     }
 
+    /// What runs without a question from now on.
     pub fn set_approval(&mut self, approval: Approval) {
         self.0.insert(Self::APPROVAL.into(), json!(approval.as_str()));
     }
@@ -154,7 +159,7 @@ impl SessionMeta {
         ToldEnvironment::from_json(self.0.get(Self::ENVIRONMENT)?)
     }
 
-    pub fn set_environment(&mut self, told: &ToldEnvironment) {
+    pub(crate) fn set_environment(&mut self, told: &ToldEnvironment) {
         self.0.insert(Self::ENVIRONMENT.into(), told.to_json());
     }
 
@@ -163,7 +168,7 @@ impl SessionMeta {
         ToldInstructions::from_json(self.0.get(Self::INSTRUCTIONS)?)
     }
 
-    pub fn set_instructions(&mut self, told: &ToldInstructions) {
+    pub(crate) fn set_instructions(&mut self, told: &ToldInstructions) {
         self.0.insert(Self::INSTRUCTIONS.into(), told.to_json());
     }
 
@@ -172,7 +177,7 @@ impl SessionMeta {
         self.0.get(Self::SKILL_INDEX)?.as_str()
     }
 
-    pub fn set_skill_index(&mut self, section: &str) {
+    pub(crate) fn set_skill_index(&mut self, section: &str) {
         self.0.insert(Self::SKILL_INDEX.into(), json!(section));
     }
 }
@@ -180,13 +185,19 @@ impl SessionMeta {
 impl MessageMeta {
     /// Public like those below: a store that looks for such messages names the keys in its queries.
     pub const QUEUED_AT: &str = "queued_at";
+    /// When a message that waited was taken back.
     pub const QUEUE_CANCELED_AT: &str = "queue_canceled_at";
+    /// Names the system prompt that an answer was made with.
     pub const SYSTEM_PROMPT_DIGEST: &str = "system_prompt_digest";
+    /// When a rewind hid it.
     pub const HIDDEN_AT: &str = "hidden_at";
     const QUEUE_ENQUEUED_AT: &str = "queue_enqueued_at";
     const SCHEMA_VERSION: &str = "schema_version";
+    /// Names what was kept of files before it.
     pub const SNAPSHOT_ID: &str = "snapshot_id";
+    /// The tokens of an answer.
     pub const USAGE: &str = "usage";
+    /// What an answer cost, in dollars.
     pub const COST_USD: &str = "cost_usd";
     const AGENT: &str = "agent";
     const MODEL: &str = "model";
@@ -204,7 +215,7 @@ impl MessageMeta {
     }
 
     /// Of an answer to a slash command.
-    pub fn of_command_answer() -> Self {
+    pub(crate) fn of_command_answer() -> Self {
         let mut meta = Self::default();
         meta.0.insert(Self::ANSWERS_COMMAND.into(), json!(true));
         meta
@@ -220,21 +231,23 @@ impl MessageMeta {
         self.0.get(Self::QUEUED_AT)?.as_i64()
     }
 
-    pub fn set_queued(&mut self, queued_at: i64, now: i64) {
+    pub(crate) fn set_queued(&mut self, queued_at: i64, now: i64) {
         self.0.insert(Self::QUEUED_AT.into(), json!(queued_at));
         self.0.insert(Self::QUEUE_ENQUEUED_AT.into(), json!(now));
     }
 
+    /// Whether somebody took it back while it waited.
     pub fn is_cancelled_in_queue(&self) -> bool {
         self.is_set(Self::QUEUE_CANCELED_AT)
     }
 
     /// It is neither run nor shown any more.
-    pub fn cancel_in_queue(&mut self, now: i64) {
+    pub(crate) fn cancel_in_queue(&mut self, now: i64) {
         self.0.insert(Self::QUEUE_CANCELED_AT.into(), json!(now));
         self.0.insert(Self::HIDDEN_AT.into(), json!(now));
     }
 
+    /// Whether a rewind hides it.
     pub fn is_hidden(&self) -> bool {
         self.is_set(Self::HIDDEN_AT)
     }
@@ -254,16 +267,16 @@ impl MessageMeta {
         self.0.get(Self::SNAPSHOT_ID)?.as_str()
     }
 
-    pub fn set_snapshot_id(&mut self, call: &CallId) {
+    pub(crate) fn set_snapshot_id(&mut self, call: &CallId) {
         self.0.insert(Self::SNAPSHOT_ID.into(), json!(call));
     }
 
-    pub fn set_agent(&mut self, agent: &str) {
+    pub(crate) fn set_agent(&mut self, agent: &str) {
         self.0.insert(Self::AGENT.into(), json!(agent));
     }
 
     /// A null as a patch: it is the session's own.
-    pub fn forget_agent(&mut self) {
+    pub(crate) fn forget_agent(&mut self) {
         self.0.insert(Self::AGENT.into(), Value::Null);
     }
 
@@ -272,6 +285,7 @@ impl MessageMeta {
         self.0.get(Self::MODEL)?.as_str()
     }
 
+    /// The model that answers.
     pub fn set_model(&mut self, model: &str) {
         self.0.insert(Self::MODEL.into(), json!(model));
     }
@@ -281,6 +295,7 @@ impl MessageMeta {
         self.0.get(Self::SYSTEM_PROMPT_DIGEST)?.as_str()
     }
 
+    /// Names the system prompt that the answer is made with.
     pub fn set_system_prompt_digest(&mut self, digest: &str) {
         self.0.insert(Self::SYSTEM_PROMPT_DIGEST.into(), json!(digest));
     }
@@ -319,7 +334,7 @@ impl MessageMeta {
         self.0.get(Self::REFUSED).and_then(Value::as_bool) == Some(true)
     }
 
-    pub fn set_refused(&mut self) {
+    pub(crate) fn set_refused(&mut self) {
         self.0.insert(Self::REFUSED.into(), json!(true));
     }
 
@@ -329,7 +344,7 @@ impl MessageMeta {
         calls.into_iter().flatten().filter_map(Value::as_str).collect()
     }
 
-    pub fn set_results_left_out(&mut self, calls: &[CallId]) {
+    pub(crate) fn set_results_left_out(&mut self, calls: &[CallId]) {
         let calls: Vec<_> = calls.iter().map(CallId::as_str).collect();
         self.0.insert(Self::RESULTS_LEFT_OUT.into(), json!(calls));
     }
@@ -347,6 +362,7 @@ impl MessageMeta {
         })
     }
 
+    /// What the answer cost, in dollars.
     pub fn cost_usd(&self) -> Option<f64> {
         self.0.get(Self::COST_USD)?.as_f64()
     }

@@ -14,6 +14,7 @@ pub mod json;
 
 /// Who speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub enum Role {
     User,
     Assistant,
@@ -21,6 +22,7 @@ pub enum Role {
 }
 
 impl Role {
+    /// As it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -28,6 +30,7 @@ impl Role {
             Self::System => "system",
         }
     }
+    /// The role that is stored so.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::User, Self::Assistant, Self::System].into_iter().find(|role| role.as_str() == text)
     }
@@ -35,18 +38,21 @@ impl Role {
 
 /// Whether a text or reasoning part may still grow. User parts carry no state at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub enum StreamState {
     Streaming,
     Done,
 }
 
 impl StreamState {
+    /// As it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Streaming => "streaming",
             Self::Done => "done",
         }
     }
+    /// The state that is stored so.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Streaming, Self::Done].into_iter().find(|state| state.as_str() == text)
     }
@@ -54,6 +60,7 @@ impl StreamState {
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub enum ToolState {
     InputStreaming,
     InputAvailable,
@@ -75,6 +82,7 @@ impl ToolState {
         Self::OutputDenied,
     ];
 
+    /// As it is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InputStreaming => "input-streaming",
@@ -98,6 +106,7 @@ impl ToolState {
         }
     }
 
+    /// The state that is stored so.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
@@ -116,6 +125,7 @@ impl ToolState {
 
 /// A question put to the user about one call, and the answer once there is one.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub struct ToolApproval {
     pub id: String,
     pub approved: Option<bool>,
@@ -126,6 +136,7 @@ pub struct ToolApproval {
 
 /// One call of a tool with all that is known of it.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub struct ToolPart {
     pub call_id: CallId,
     pub tool_name: String,
@@ -191,7 +202,9 @@ impl ToolPart {
     }
 }
 
+/// A piece of a stored message.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "the words of the AI SDK")]
 pub enum Part {
     StepStart,
     Text {
@@ -249,9 +262,11 @@ impl Part {
             Self::Data { name, .. } => return Cow::Owned(format!("data-{name}")),
         })
     }
+    /// The call, if it is one.
     pub fn tool(&self) -> Option<&ToolPart> {
         if let Self::Tool(tool) = self { Some(tool) } else { None }
     }
+    /// The call, if it is one.
     pub fn tool_mut(&mut self) -> Option<&mut ToolPart> {
         if let Self::Tool(tool) = self { Some(tool) } else { None }
     }
@@ -260,20 +275,24 @@ impl Part {
 /// A message, or one finished step of it, as the model's view needs it: shared, never cloned per turn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Passage {
+    /// Which message it is.
     pub message_id: MessageId,
+    /// Who says it.
     pub role: Role,
+    /// What it says, in order.
     pub parts: Vec<Part>,
     /// Kept by whoever writes the passage to a provider.
     pub written: PassageCache,
 }
 
 impl Passage {
+    /// A passage of these parts.
     pub fn new(message_id: MessageId, role: Role, parts: Vec<Part>) -> Self {
         Self { message_id, role, parts, written: PassageCache::default() }
     }
 
     /// A step of an answer, and behind it what a hook told the model so that it goes on.
-    pub fn of_step(message_id: &MessageId, parts: Vec<Part>) -> impl Iterator<Item = Self> {
+    pub(crate) fn of_step(message_id: &MessageId, parts: Vec<Part>) -> impl Iterator<Item = Self> {
         let words: Vec<Part> = parts.iter().filter(|part| hooks::is_word(part)).cloned().collect();
         let told = (!words.is_empty()).then(|| Self::new(message_id.clone(), Role::System, words));
         std::iter::once(Self::new(message_id.clone(), Role::Assistant, parts)).chain(told)

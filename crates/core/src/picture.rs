@@ -14,8 +14,11 @@ use crate::prompt::BLOB_SCHEME;
 /// The output of a call that gave a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picture<'a> {
+    /// Where it was found.
     pub path: &'a str,
+    /// By its content.
     pub mime: &'a str,
+    /// In bytes.
     pub size: u64,
     /// The content id of its bytes.
     pub digest: &'a str,

@@ -46,6 +46,7 @@ pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 
 /// Wall-clock time. Waiting is tokio's; this is only for what is written down.
 pub trait Clock: Send + Sync + Debug {
+    /// Milliseconds since 1970.
     fn now_ms(&self) -> i64;
 
     /// Where the user lives.

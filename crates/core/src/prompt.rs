@@ -19,18 +19,30 @@ pub use shelf::BLOB_SCHEME;
 /// One user message as a client sent it, validated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompt {
+    /// What it says and what is attached, in order.
     pub parts: Vec<Part>,
     /// Minted by the client so that sending twice stores once.
     pub message_id: Option<MessageId>,
     /// Text for the model requests of this turn only: (title, text). Never stored.
     pub runtime_context: Vec<(Option<String>, String)>,
+    /// What it does to a turn that runs.
     pub arrival: Arrival,
+    /// Who wrote it.
     pub source: PromptSource,
+}
+
+impl Prompt {
+    /// What a person typed, and nothing beside it.
+    pub fn text(text: impl Into<String>) -> Self {
+        let part = Part::Text { text: text.into(), state: None, provider_metadata: None };
+        Self { parts: vec![part], ..Self::default() }
+    }
 }
 
 /// Who wrote a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PromptSource {
+    /// The user.
     #[default]
     Person,
     /// Another agent that asked this one: never a command, and held to the hooks of prompts as a person's is.

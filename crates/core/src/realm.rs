@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Whose an address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Realm {
+    /// Anybody's.
     Public,
     /// Of this machine or the network around it: the user may grant it.
     Own(&'static str),
@@ -13,6 +14,7 @@ pub enum Realm {
     Closed(&'static str),
 }
 
+/// Whose this address is.
 pub fn realm(address: IpAddr) -> Realm {
     match address {
         IpAddr::V4(address) => realm_v4(address),

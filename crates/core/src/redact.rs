@@ -14,7 +14,7 @@ use crate::metadata::{MessageMeta, SessionMeta};
 use crate::ports::store::{MessageRow, PartRow, SessionRow, StoreError, StoreResult};
 
 /// What takes the place of a secret. Redacting it again changes nothing.
-pub const REDACTED: &str = "[redacted]";
+pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Looks at one text; two are enough for all but what was made to need more.
 const PASSES: usize = 6;
@@ -32,6 +32,7 @@ impl Redactor {
         Self { homes: home.into_iter().filter(|home| home.len() > 1).collect() }
     }
 
+    /// The text without what looks like a secret.
     pub fn text(&self, text: &str) -> String {
         let mut out = text.to_owned();
         // What was taken out may have hidden what a name or a path is: looked at again until nothing changes.

@@ -26,6 +26,7 @@ pub struct RewindLayer {
 }
 
 impl RewindLayer {
+    /// The messages that it hides.
     pub fn span(&self) -> SeqSpan {
         SeqSpan { from: self.from_seq, before: self.before_seq }
     }
@@ -35,7 +36,9 @@ impl RewindLayer {
 /// row as `moving_files`, so that whoever opens the session after a crash goes on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovingFiles {
+    /// The rewind.
     pub layer: RewindLayer,
+    /// Back with it, or forward again.
     pub direction: MoveDirection,
 }
 
@@ -51,6 +54,7 @@ pub struct MovedFiles {
 }
 
 impl MovedFiles {
+    /// No file was touched, and none should have been.
     pub fn is_empty(&self) -> bool {
         self.restored.is_empty() && self.conflicts.is_empty() && self.not_covered.is_empty()
     }
@@ -140,7 +144,9 @@ pub(crate) enum ConversationGoesOn {
 /// A file that was left alone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftFile {
+    /// The file.
     pub path: PathBuf,
+    /// Why.
     pub reason: String,
 }
 
@@ -149,12 +155,14 @@ pub struct LeftFile {
 pub struct NotCovered {
     /// A path, or how the call looked.
     pub what: String,
+    /// Why.
     pub reason: String,
 }
 
 /// A rewind that was made.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewound {
+    /// The prompt that was gone back to.
     pub message_id: MessageId,
     /// The prompt as it was sent.
     pub parts: Vec<Part>,

@@ -17,6 +17,7 @@ pub use guarded::{
 /// What the grant says of one access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessReach {
+    /// Within a directory of the session, or one that was granted.
     Inside,
     /// Outside of every root: the user may grant this place, the directory of a file or, where that holds too
     /// much, the file itself.
@@ -71,7 +72,7 @@ const SHARED: [&str; 5] = ["/var/tmp", "/private/tmp", "/private/var", "/home", 
 
 /// Whether a place can be granted with everything below it. Not the top of the machine, not a home or what
 /// holds homes, not what holds a root of the session: those hold other people's things and other projects.
-pub fn is_grantable(place: &Path, workspace: &Workspace) -> bool {
+pub(crate) fn is_grantable(place: &Path, workspace: &Workspace) -> bool {
     let is_top = place.parent().is_none_or(|parent| parent.parent().is_none());
     let is_home = |path: &Path| {
         let holds_homes = |parent: &Path| {

@@ -27,7 +27,9 @@ pub struct Sight {
 /// The lines of a file that were shown, counted from 0; `end` is not one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenLines {
+    /// The first line.
     pub first: u64,
+    /// One past the last.
     pub end: u64,
     /// Of the file, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -94,6 +96,7 @@ impl SeenFiles {
         self.known(path).is_some_and(|known| known.parts.is_some())
     }
 
+    /// The model has seen this.
     pub fn note(&self, sight: Sight) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let before = since.get(&sight.path).or_else(|| self.known_before(&sight.path));

@@ -17,6 +17,7 @@ pub const FILE_NAME: &str = "SKILL.md";
 /// One skill as its front matter describes it.
 #[derive(Debug)]
 pub struct Skill {
+    /// As it is asked for.
     pub name: Arc<str>,
     /// One line, as short as every reader has it.
     pub description: Arc<str>,
@@ -31,6 +32,7 @@ pub struct Skill {
 /// The skills of a session, those that win first, each name once.
 #[derive(Debug, Default)]
 pub struct Skills {
+    /// In the order in which the model is told of them.
     pub list: Vec<Arc<Skill>>,
     /// Directories outside of the workspace that hold them: they may be read without a question.
     pub directories: Vec<PathBuf>,
@@ -107,7 +109,7 @@ pub fn is_name(name: &str) -> bool {
 }
 
 /// A description as lists have it.
-pub fn short_line(description: &str) -> String {
+pub(crate) fn short_line(description: &str) -> String {
     let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
     shortened(&legible_line(&line), SKILL_DESCRIPTION_CHARACTERS)
 }
@@ -123,10 +125,12 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 impl Skills {
+    /// There are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    /// The skill of that name.
     pub fn find(&self, name: &str) -> Option<&Arc<Skill>> {
         self.list.iter().find(|skill| *skill.name == *name)
     }

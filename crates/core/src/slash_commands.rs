@@ -45,6 +45,7 @@ pub(crate) type RunCommand = for<'a> fn(&'a mut Session, &'a str) -> BoxFuture<'
 pub struct SlashCommand {
     /// Without the slash; no blanks.
     pub name: Arc<str>,
+    /// One line, for lists of commands.
     pub description: Arc<str>,
     /// What may follow the name; `None`: nothing.
     pub input_hint: Option<Arc<str>>,
@@ -225,6 +226,7 @@ impl SlashCommands {
         Self(commands.into())
     }
 
+    /// All of them, in the order in which they are listed.
     pub fn iter(&self) -> impl Iterator<Item = &SlashCommand> {
         self.0.iter()
     }

@@ -16,32 +16,38 @@ use crate::rewind::{LeftFile, NotCovered};
 
 mod shelf;
 
-pub use shelf::{SnapshotShelf, owner, session_of};
+pub(crate) use shelf::session_of;
+pub use shelf::{SnapshotShelf, owner};
 
 /// The name of the part, and its type as rows have it.
 pub const PART_NAME: &str = "snapshot";
-pub const PART_KIND: &str = "data-snapshot";
+pub(crate) const PART_KIND: &str = "data-snapshot";
 
 /// What is at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum FileState {
+    /// Nothing.
     Absent,
+    /// A file.
     File {
         /// Names the content: by its bytes on a disk, by its text where a client keeps it.
         digest: String,
         /// Of the kept bytes, where that is another.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
+        /// Its permissions, where the system has such.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
     /// A symbolic link, which is not followed.
     Link {
+        /// Where it leads.
         target: PathBuf,
     },
     /// It was not kept.
     Unkept {
+        /// Why.
         reason: String,
     },
 }
@@ -62,6 +68,7 @@ impl FileState {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKeeper {
+    /// The disk.
     #[default]
     Disk,
     /// The editor of a client, which has texts that are not on the disk.
@@ -79,8 +86,10 @@ impl FileKeeper {
 pub struct FileSnapshot {
     /// Absolute, links followed.
     pub path: PathBuf,
+    /// Who keeps it.
     #[serde(default, skip_serializing_if = "FileKeeper::is_disk")]
     pub keeper: FileKeeper,
+    /// What was there before the call.
     pub before: FileState,
     /// `None`: the call has not ended, or it was not possible to look when it had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -99,6 +108,7 @@ fn is_zero(count: &usize) -> bool {
 pub struct CallSnapshot {
     /// How the call looks.
     pub title: String,
+    /// What was looked at before the call changed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileSnapshot>,
     /// Why the call may have changed more than these.
@@ -129,9 +139,13 @@ pub enum MoveDirection {
 /// A file that is to hold something else, if it holds what it is expected to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMove {
+    /// The file.
     pub path: PathBuf,
+    /// Who keeps it.
     pub keeper: FileKeeper,
+    /// What it is expected to hold.
     pub from: FileState,
+    /// What it is to hold.
     pub to: FileState,
     /// Directories above it that go with it when it goes, if nothing else is in them.
     pub made_directories: usize,
@@ -142,7 +156,9 @@ pub struct FileMove {
 pub struct FilePlan {
     /// In the order in which they have to be done.
     pub moves: Vec<FileMove>,
+    /// Files that somebody else has changed since.
     pub conflicts: Vec<LeftFile>,
+    /// What no snapshot covers.
     pub not_covered: Vec<NotCovered>,
 }
 

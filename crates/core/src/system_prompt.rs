@@ -16,7 +16,7 @@ pub struct SystemPrompt {
 
 /// Sections in order: agent prompt, project instructions, skill index, environment, what holds commands and
 /// what asks. A section without content is left out. Tools describe themselves in their schemas.
-pub fn assemble(
+pub(crate) fn assemble(
     agent: &Agent,
     instructions: &ProjectInstructions,
     skill_index: &str,

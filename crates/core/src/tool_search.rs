@@ -44,6 +44,7 @@ impl SearchableTools {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What can be found from now on.
     pub fn set(&self, specs: Vec<ToolSpec>) {
         let mut state = self.lock();
         state.specs = specs;

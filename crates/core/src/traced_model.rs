@@ -17,6 +17,7 @@ use crate::ports::telemetry::{SpanKind, SpanValue};
 use crate::ports::{BoxFuture, BoxStream, Clock, Model, Telemetry};
 use crate::spans::{OpenSpan, SpanMaker, keys};
 
+/// A model that tells of each of its calls.
 #[derive(Debug)]
 pub struct TracedModel {
     inner: Arc<dyn Model>,
@@ -24,6 +25,7 @@ pub struct TracedModel {
 }
 
 impl TracedModel {
+    /// Tells of the calls of `model`.
     pub fn new(
         inner: Arc<dyn Model>,
         telemetry: Arc<dyn Telemetry>,

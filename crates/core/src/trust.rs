@@ -15,10 +15,12 @@ use serde_json::{Value, json};
 pub struct TrustContent(BTreeMap<PathBuf, String>);
 
 impl TrustContent {
+    /// There is nothing to consent to.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// The files that it is about.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.keys().map(PathBuf::as_path)
     }
@@ -35,7 +37,9 @@ impl FromIterator<(PathBuf, String)> for TrustContent {
 pub enum Trust {
     /// There is nothing that would need it.
     NotNeeded,
+    /// The user consented to exactly this.
     Given,
+    /// The user was never asked.
     NeverGiven,
     /// The user was asked about exactly this, and would not.
     Declined,
@@ -46,14 +50,20 @@ pub enum Trust {
 /// How one file differs from what was consented to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustChange {
+    /// The file.
     pub path: PathBuf,
+    /// How it differs.
     pub kind: TrustChangeKind,
 }
 
+/// How a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustChangeKind {
+    /// It was not there.
     Added,
+    /// It says something else.
     Changed,
+    /// It is gone.
     Removed,
 }
 
@@ -68,6 +78,7 @@ pub struct Consents {
 }
 
 impl Consents {
+    /// What consent says of this project with this content.
     pub fn judge(&self, project: &Path, content: &TrustContent) -> Trust {
         if content.is_empty() {
             return Trust::NotNeeded;
@@ -85,6 +96,7 @@ impl Consents {
         self.judge(project, content) == Trust::Given
     }
 
+    /// The user consents to this content.
     pub fn give(&mut self, project: &Path, content: TrustContent, servers: BTreeMap<String, String>) {
         self.declined.remove(project);
         self.given.insert(project.to_owned(), content);
@@ -110,10 +122,12 @@ impl Consents {
         self.given.remove(project).is_some()
     }
 
+    /// Each project with what was consented to.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &TrustContent)> {
         self.given.iter().map(|(project, content)| (project.as_path(), content))
     }
 
+    /// As it is kept in its file.
     pub fn to_json(&self) -> Value {
         let files = |content: &TrustContent| -> Value {
             content.0.iter().map(|(path, digest)| json!([path, digest])).collect()

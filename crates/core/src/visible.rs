@@ -34,6 +34,7 @@ impl<'a> VisibleConversation<'a> {
         Ok(Self { after: Some(before), ..Self::open(store, record).await? })
     }
 
+    /// From the first message on.
     pub async fn open(store: &'a dyn Store, record: &'a SessionRecord) -> StoreResult<Self> {
         let unfinished = match &record.live_run {
             Some(live) => unfinished(store, record, live).await?,
@@ -47,6 +48,7 @@ impl<'a> VisibleConversation<'a> {
         self.unfinished.as_ref()
     }
 
+    /// The next messages; `None` behind the last.
     pub async fn next_page(&mut self, max_bytes: usize) -> StoreResult<Option<Vec<VisibleMessage>>> {
         if self.is_done {
             return Ok(None);

@@ -17,21 +17,28 @@ use crate::snapshot::{self, CallSnapshot, FileSnapshot};
 /// A command in the background as a call told of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundMark {
+    /// As the model names it.
     pub name: String,
+    /// What runs.
     pub command: String,
+    /// Whether it still runs.
     pub life: BackgroundLife,
 }
 
+/// Whether a command still runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackgroundLife {
+    /// It does.
     Running,
+    /// It does not.
     Ended,
 }
 
 /// What a session that worked for a call changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangesMark {
+    /// The files.
     pub files: Vec<PathBuf>,
     /// How calls looked that may have changed more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,7 +48,9 @@ pub struct ChangesMark {
 /// One task of a list, as the tool understood it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TodoMark {
+    /// What is to be done.
     pub content: String,
+    /// How far it is.
     pub status: String,
 }
 

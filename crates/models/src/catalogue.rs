@@ -39,7 +39,9 @@ struct CatalogueEntry {
     price: Option<Price>,
 }
 
+/// Why data on models can't be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum CatalogueError {
     #[error("is not JSON: {0}")]
     NoJson(String),

@@ -19,6 +19,7 @@ use crate::vendors::{KeyNeed, Vendor};
 pub struct ProviderFailure<'a> {
     /// Its name in the configuration.
     pub provider_id: &'a str,
+    /// The vendor, where it is a known one.
     pub vendor: Option<&'static Vendor>,
     /// What was tried.
     pub endpoint: &'a Endpoint,
@@ -31,6 +32,7 @@ pub struct ProviderFailure<'a> {
 /// Why no model of a provider is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListFailure {
+    /// The provider did not list its models.
     Discover(DiscoverError),
     /// The server gave a list without a model for conversations.
     Empty,
@@ -39,7 +41,9 @@ pub enum ListFailure {
 /// Settings under which the same server did list models.
 #[derive(Clone, Debug)]
 pub struct Correction {
+    /// What the server seems to speak.
     pub dialect: Dialect,
+    /// The address that would do.
     pub base_url: BaseUrl,
     changes: Changes,
 }

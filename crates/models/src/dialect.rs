@@ -20,9 +20,13 @@ use crate::{anthropic, gemini, openai_chat, openai_responses};
 /// next.
 #[derive(Clone, Copy, Debug)]
 pub enum Dialect {
+    /// The Messages API.
     Anthropic,
+    /// Chat Completions, which most servers speak.
     OpenAiChat,
+    /// The Responses API.
     OpenAiResponses,
+    /// The Gemini API.
     Gemini,
 }
 
@@ -74,16 +78,20 @@ pub(crate) const OPENAI_SERVER: ServerSpec = ServerSpec {
 /// What an encoder works from.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
+    /// What is to be sent.
     pub request: &'a ModelRequest,
     /// The bytes of the attachments that are in the blob store, by content id.
     pub blobs: &'a BlobBytes,
+    /// How this server differs from others of its dialect.
     pub compatibility: &'a Compatibility,
 }
 
 /// Whether an event moves the answer on. Only keep-alives leave the idle time-out running.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamActivity {
+    /// Something of the answer has come.
     Progress,
+    /// The server only said that it is still there.
     KeepAlive,
 }
 
@@ -98,6 +106,7 @@ pub trait Decoder: Send + Debug {
 }
 
 impl Dialect {
+    /// Every dialect.
     pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
 
     /// The order in which a server is tried that did not answer as configured.
@@ -114,10 +123,12 @@ impl Dialect {
         }
     }
 
+    /// As configurations name it.
     pub const fn as_str(self) -> &'static str {
         self.spec().name
     }
 
+    /// The dialect of that name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dialect| dialect.as_str() == text)
     }

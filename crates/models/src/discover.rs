@@ -19,6 +19,7 @@ pub use served::served_as;
 
 /// Why a server's models are not known, so that a person can be told what to do.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum DiscoverError {
     #[error("nothing answers at {url}: {reason}")]
     Unreachable { url: String, reason: String },

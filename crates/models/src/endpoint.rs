@@ -12,10 +12,15 @@ use crate::vendors::{AuthHeader, Compatibility};
 /// dialect × address × key.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
+    /// What is spoken there.
     pub dialect: Dialect,
+    /// Where it is.
     pub base_url: BaseUrl,
+    /// How the key travels.
     pub auth: AuthHeader,
+    /// The key, if one is needed.
     pub key: Option<Secret>,
+    /// How it differs from others of its dialect.
     pub compatibility: Compatibility,
     /// Said in errors about the key: what to do.
     pub key_hint: String,
@@ -32,7 +37,9 @@ pub(crate) enum Safety {
     Plain,
 }
 
+/// Why an address can't be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum BadUrl {
     #[error("is not an address: {0}")]
     NoUrl(String),
@@ -45,6 +52,7 @@ pub enum BadUrl {
 }
 
 impl BaseUrl {
+    /// An address with `http` or `https`, without user and password.
     pub fn parse(text: &str) -> Result<Self, BadUrl> {
         let url = Url::parse(text.trim()).map_err(|error| match error {
             url::ParseError::RelativeUrlWithoutBase => {
@@ -61,6 +69,7 @@ impl BaseUrl {
         Ok(Self(url))
     }
 
+    /// Without a slash at its end.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }

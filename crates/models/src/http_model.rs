@@ -24,6 +24,7 @@ use crate::limits::{CONNECT, ERROR_BODY_BYTES};
 use crate::sse::SseParser;
 use crate::transport_error::{TransportError, TransportErrorKind};
 
+/// One model of a provider.
 #[derive(Clone, Debug)]
 pub struct HttpModel {
     provider_id: String,

@@ -1,5 +1,6 @@
 //! Speaks to language models and gives back chunks. Knows no sessions, no ACP and no disk: scripts arrive as
 //! text.
+#![warn(missing_docs)]
 
 mod answer_length;
 mod anthropic;

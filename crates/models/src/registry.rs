@@ -18,6 +18,7 @@ pub struct Providers {
 }
 
 impl Providers {
+    /// No provider yet.
     pub fn new() -> Self {
         Self::default()
     }
@@ -31,10 +32,12 @@ impl Providers {
         }
     }
 
+    /// The provider of that id.
     pub fn get(&self, provider_id: &str) -> Option<&Arc<dyn Model>> {
         self.providers.iter().find(|(known, _)| known == provider_id).map(|(_, model)| model)
     }
 
+    /// There is none.
     pub fn is_empty(&self) -> bool {
         self.providers.is_empty()
     }

@@ -54,8 +54,11 @@ const END_OF_SCRIPT: &str = "(end of script)";
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("line {line}: expected {expected}, found {found}")]
 pub struct ScriptError {
+    /// From 1 on.
     pub line: usize,
+    /// What may stand there.
     pub expected: String,
+    /// What stands there.
     pub found: String,
 }
 
@@ -70,14 +73,21 @@ pub struct Script {
 /// A model declared by a `model` line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedModel {
+    /// Its id at the provider.
     pub name: String,
+    /// Tokens of request and answer together.
     pub context: u64,
+    /// Tokens of an answer.
     pub max_output: u64,
+    /// Takes images.
     pub images: bool,
+    /// Takes audio.
     pub audio: bool,
+    /// Takes PDF files.
     pub pdf: bool,
     /// `None`: its line has no `price_…`.
     pub price: Option<Price>,
+    /// How much it can be told to think.
     pub thought_levels: Vec<ThoughtLevel>,
 }
 
@@ -97,6 +107,7 @@ enum PromptPattern {
 /// One call of the model: what it says, in order, and how it ends.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ScriptStep {
+    /// What it does, in order.
     pub directives: Vec<Directive>,
     /// `None`: counted from the text.
     pub usage: Option<Usage>,
@@ -104,7 +115,9 @@ pub struct ScriptStep {
     pub finish: Option<FinishReason>,
 }
 
+/// One thing that a scripted model does.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "docs/scripts.md describes each under its name")]
 pub enum Directive {
     Reasoning(String),
     Text(String),
@@ -118,10 +131,12 @@ pub enum Directive {
     Panic,
 }
 
+/// A call that the model makes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedCall {
     /// `None`: made from the position in the conversation.
     pub id: Option<String>,
+    /// What is called.
     pub tool_name: String,
     /// As written; streamed in pieces.
     pub arguments: String,
@@ -129,9 +144,12 @@ pub struct ScriptedCall {
     pub input: Value,
 }
 
+/// A failure that the model plays.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptedError {
+    /// What kind of failure.
     pub kind: ErrorKind,
+    /// The provider's words.
     pub message: String,
     /// Only with `transient`.
     pub retry_after: Option<Duration>,
@@ -139,11 +157,16 @@ pub struct ScriptedError {
     pub times: Option<u64>,
 }
 
+/// The kinds of failures, as `ModelError` tells them apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
+    /// Another try may help.
     Transient,
+    /// No other try helps.
     Permanent,
+    /// The key is refused.
     Auth,
+    /// The request is refused.
     Refused,
     /// The conversation is longer than the context.
     Overflow,
@@ -162,6 +185,7 @@ pub(crate) struct Position {
 }
 
 impl Script {
+    /// Reads a script; the error names its line.
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         parse::script(text)
     }

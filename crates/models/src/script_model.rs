@@ -16,6 +16,7 @@ use crate::limits::{REMEMBERED_ATTEMPTS, SCRIPT_CONTEXT, SCRIPT_MAX_OUTPUT};
 use crate::script::play::Playback;
 use crate::script::{Directive, Script, ScriptError, ScriptStep};
 
+/// A provider whose models answer from a script.
 #[derive(Debug)]
 pub struct ScriptModel {
     provider_id: String,
@@ -38,10 +39,12 @@ impl ScriptModel {
     /// The model every script has.
     pub const DEFAULT_MODEL: &str = "default";
 
+    /// Reads a script; the error names its line.
     pub fn parse(provider_id: &str, text: &str) -> Result<Self, ScriptError> {
         Ok(Self::new(provider_id, Script::parse(text)?))
     }
 
+    /// A provider of this name.
     pub fn new(provider_id: &str, script: Script) -> Self {
         let default = ModelInfo {
             name: "Scripted model".to_owned(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(Arc<str>);
 

@@ -9,7 +9,9 @@ use crate::limits::EVENT_BYTES;
 /// One event. `name` is empty where the server gives none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
+    /// `message` where the server gave no name.
     pub name: &'a str,
+    /// Its lines, joined.
     pub data: &'a [u8],
 }
 
@@ -39,6 +41,7 @@ pub struct SseParser {
 }
 
 impl SseParser {
+    /// Takes more bytes.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
         if self.event > 0 {
             self.buffer.drain(..self.event);

@@ -13,9 +13,11 @@ pub struct Vendor {
     pub id: &'static str,
     /// As people write it.
     pub name: &'static str,
+    /// What it speaks.
     pub dialect: Dialect,
     /// As the vendor writes it; empty where it is the user's own (azure).
     pub base_url: &'static str,
+    /// Whether it needs a key.
     pub key: KeyNeed,
     /// Environment variables that may hold the key, the first found wins.
     pub key_variables: &'static [&'static str],
@@ -23,8 +25,11 @@ pub struct Vendor {
     pub key_page: &'static str,
     /// For titles, when nothing is configured.
     pub small_model: Option<&'static str>,
+    /// How the key travels.
     pub auth: AuthHeader,
+    /// How it differs from others of its dialect.
     pub compatibility: Compatibility,
+    /// Which public data on models is its own.
     pub shelf: Shelf,
 }
 
@@ -42,6 +47,7 @@ pub struct Shelf {
 /// Whether a request without a key makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyNeed {
+    /// Without one it answers nothing.
     Required,
     /// A server of the user's own; it usually asks for none.
     Optional,
@@ -87,13 +93,17 @@ pub struct Compatibility {
     pub top_effort: TopEffort,
 }
 
+/// How an answer is bounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerLimit {
+    /// `max_tokens`.
     #[default]
     MaxTokens,
+    /// `max_completion_tokens`.
     MaxCompletionTokens,
 }
 
+/// How a model is told how much to think.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
     /// Not at all.
@@ -109,6 +119,7 @@ pub enum Effort {
     ThinkingSwitch,
 }
 
+/// Whether a stream tells what it used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StreamUsage {
     /// `stream_options: {include_usage: true}` must be sent.
@@ -136,6 +147,7 @@ pub enum ReasoningBack {
     ThinkingParts,
 }
 
+/// What calls are named by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CallIds {
     /// Up to 40 visible characters.
@@ -145,6 +157,7 @@ pub enum CallIds {
     NineLetters,
 }
 
+/// How the text of a message is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TextParts {
     /// Each is a part of its own.
@@ -154,16 +167,20 @@ pub enum TextParts {
     Joined,
 }
 
+/// Whether pictures may be addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PictureUrls {
+    /// The server gets them.
     #[default]
     Fetched,
     /// Pictures must be in the request.
     Refused,
 }
 
+/// Which messages may follow each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Turns {
+    /// Any may.
     #[default]
     Free,
     /// A user speaks after the assistant only, not after another user or after results. Some vendors and the
@@ -171,6 +188,7 @@ pub enum Turns {
     Alternate,
 }
 
+/// What the highest effort is called.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TopEffort {
     /// `"xhigh"`
@@ -181,6 +199,7 @@ pub enum TopEffort {
 }
 
 impl TopEffort {
+    /// As requests name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ExtraHigh => "xhigh",
@@ -190,6 +209,7 @@ impl TopEffort {
 }
 
 impl Vendor {
+    /// The vendor of that id.
     pub fn find(id: &str) -> Option<&'static Self> {
         VENDORS.iter().find(|vendor| vendor.id == id)
     }

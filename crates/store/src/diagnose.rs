@@ -13,16 +13,21 @@ pub enum Diagnosis {
     Absent,
     /// Read to its end and writable.
     Sound {
+        /// The size of the file.
         bytes: u64,
+        /// The version of its tables.
         schema: i64,
     },
     /// Written by a later version.
     Newer {
+        /// The version of its tables.
         found: i64,
+        /// The newest that is known here.
         supported: i64,
     },
     /// A file of another program.
     Foreign(String),
+    /// What is damaged.
     Damaged(String),
     /// The disk, the rights or another process prevent it.
     Unusable(String),

@@ -1,4 +1,5 @@
 //! Keeps rows, the run log and attachments, and gives them back in order. Knows nothing of what chunks mean.
+#![warn(missing_docs)]
 
 mod apply;
 mod blobs;

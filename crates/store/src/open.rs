@@ -19,6 +19,7 @@ use crate::store::SqliteStore;
 /// Where the store lives. Directories that are missing are made, readable by their owner only.
 #[derive(Clone, Debug)]
 pub struct StoreLocation {
+    /// The file of the database.
     pub database: PathBuf,
     /// Directory of the lock files by which processes know of each other.
     pub locks: PathBuf,
@@ -29,15 +30,18 @@ pub struct StoreLocation {
 /// A store that can be used.
 #[derive(Debug)]
 pub struct OpenedStore {
+    /// The store.
     pub store: SqliteStore,
     /// A damaged database that was moved away, and another one made in its place.
     pub set_aside: Option<SetAside>,
 }
 
+/// A damaged database that was moved away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
     /// Where it is now, as it was.
     pub path: PathBuf,
+    /// What became of its sessions.
     pub sessions: OldSessions,
 }
 
@@ -50,7 +54,9 @@ pub enum OldSessions {
     LeftBehind,
 }
 
+/// Why a store can't be opened.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum OpenError {
     #[error(
         "{path} was written by a newer version (schema {found}, this one knows up to {supported}); \

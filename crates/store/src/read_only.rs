@@ -23,6 +23,7 @@ use crate::reads::Reads;
 use crate::search_index::Backlog;
 use crate::usage::{UsageKey, UsageQuery, UsageSum};
 
+/// A database that is only looked at, whoever writes to it meanwhile.
 #[derive(Debug)]
 pub struct ReadOnlyStore {
     reads: Reads,
@@ -33,6 +34,7 @@ pub struct ReadOnlyStore {
 /// Whether a search finds everything that is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchIndex {
+    /// It has everything.
     Complete,
     /// Somebody who can write has to bring it up to date first (`SqliteStore::finish_index`).
     Behind,
@@ -70,6 +72,7 @@ impl ReadOnlyStore {
         self.reads.usage(query).await
     }
 
+    /// Whether searches see everything.
     pub async fn search_index(&self) -> StoreResult<SearchIndex> {
         if self.schema < SUPPORTED {
             return Ok(SearchIndex::Behind);

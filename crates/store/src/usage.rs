@@ -16,6 +16,7 @@ use crate::rows;
 pub struct UsageQuery {
     /// Milliseconds since 1970.
     pub since: Option<i64>,
+    /// Where days begin.
     pub zone: TimeZone,
 }
 
@@ -26,12 +27,16 @@ pub struct UsageKey {
     pub day: String,
     /// As people name it; empty where none is known.
     pub model: String,
+    /// The directory of the session.
     pub workspace_root: PathBuf,
 }
 
+/// What some answers used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UsageSum {
+    /// How many answers.
     pub answers: u64,
+    /// What they used together.
     pub totals: UsageTotals,
 }
 

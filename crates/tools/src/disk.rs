@@ -27,6 +27,7 @@ pub struct DiskOfWorkspace {
 }
 
 impl DiskOfWorkspace {
+    /// A reader that finds programs there.
     pub fn new(programs: Programs) -> Self {
         Self { programs }
     }
@@ -101,6 +102,7 @@ const NO_SCRATCH: &str = "/dev/null/-";
 /// What a session's commands must not show or change.
 #[derive(Clone, Copy, Debug)]
 pub struct RestrictionsOfSession<'a> {
+    /// What no grant reaches.
     pub guarded: &'a Guarded,
     /// What rules keep from being read, where they do.
     pub closed: Option<&'a ReadRules>,

@@ -30,13 +30,16 @@ use crate::limits::{HOOK_ERROR_BYTES, HOOK_OUTPUT_BYTES, HOOK_TIME_TO_END};
 pub enum UnheldHooks {
     /// The user wants no sandbox at all.
     Run,
+    /// Those that nothing would hold are not run.
     Refused,
 }
 
 /// Runs hooks as processes of this machine.
 #[derive(Clone, Debug)]
 pub struct HookProcesses {
+    /// What holds them.
     pub sandbox: LazySandbox,
+    /// What becomes of those that nothing holds.
     pub unheld: UnheldHooks,
 }
 

@@ -1,5 +1,6 @@
 //! Acts on the machine for the model: files and processes. Decides nothing about permissions and knows no
 //! client.
+#![warn(missing_docs)]
 
 mod argument_notes;
 mod arguments;

@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 
 use crate::limits::{PICTURE_BYTES, PICTURE_MEMORY, PICTURE_PIXELS, PICTURE_SIDE, PICTURE_TIME};
 
+/// Brings pictures into the form and size that providers take.
 #[derive(Clone, Debug)]
 pub struct PictureFitter {
     /// Why one at a time: each may take `PICTURE_MEMORY`.

@@ -13,10 +13,12 @@ use crate::limits::QUOTED_BYTES;
 pub struct Invalid {
     /// `prompt[2].data`; made of our own names and numbers, never of the input.
     pub path: String,
+    /// What is wrong with it.
     pub reason: String,
 }
 
 impl Invalid {
+    /// What is wrong with the field at this path.
     pub fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
         Self { path: path.into(), reason: reason.into() }
     }

@@ -105,6 +105,7 @@ fn short(text: String) -> String {
 /// What was chosen among options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Picked {
+    /// An answer.
     Said(Said),
     /// The next choices are wanted.
     More,

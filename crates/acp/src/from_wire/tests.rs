@@ -6,6 +6,7 @@ use attache_rpc::code;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::methods::REQUESTS;
 use super::*;
 
 fn read(method: &str, params: Value) -> Result<ClientRequest, ErrorObject> {
@@ -20,29 +21,21 @@ fn refused(method: &str, params: Value) -> String {
     error.message
 }
 
-const METHODS: &[&str] = &[
-    "initialize",
-    "authenticate",
-    "logout",
-    "session/new",
-    "session/load",
-    "session/resume",
-    "session/fork",
-    "session/list",
-    "session/delete",
-    "session/close",
-    "session/prompt",
-    "session/set_mode",
-    "session/set_config_option",
-    "_attache/session/status",
-    "_attache/session/export",
-    "_attache/session/compact",
-    "_attache/session/rewind",
-    "_attache/session/unrewind",
-    "_attache/queue/list",
-    "_attache/queue/cancel",
-    "_attache/queue/edit",
-];
+fn methods() -> impl Iterator<Item = &'static str> {
+    REQUESTS.iter().map(|method| method.name)
+}
+
+/// The table is what the reference shows; a method that is read and not in it would be nowhere.
+#[test]
+fn the_table_has_every_method_that_is_read_and_no_other() {
+    let source = include_str!("../from_wire.rs");
+    let arm = |line: &str| {
+        let (name, rest) = line.trim().strip_prefix('"')?.split_once('"')?;
+        rest.trim_start().starts_with("=>").then(|| name.to_owned())
+    };
+    let read: Vec<String> = source.lines().filter_map(arm).collect();
+    assert_eq!(read, methods().collect::<Vec<_>>());
+}
 
 #[test]
 fn versions_are_negotiated_down_and_never_echoed() {
@@ -420,7 +413,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
 
     #[test]
-    fn anything_is_understood_or_refused_by_name(method in prop::sample::select(METHODS), params in any_json()) {
+    fn anything_is_understood_or_refused_by_name(method in prop::sample::select(methods().collect::<Vec<_>>()), params in any_json()) {
         if let Err(error) = read(method, params) {
             prop_assert_eq!(error.code, code::INVALID_PARAMS);
             prop_assert!(error.message.len() <= 200);

@@ -34,7 +34,9 @@ use super::{content, tool};
 /// The ways a client can log in, where credentials are managed.
 #[derive(Clone, Copy, Debug)]
 pub struct Logins<'a> {
+    /// How to log in; `None`: nobody can here.
     pub ways: Option<&'a [Login]>,
+    /// Whether the client starts a login in a terminal.
     pub terminals: LoginTerminals,
 }
 
@@ -127,6 +129,7 @@ fn terminal_auth(label: &str, command: &CommandLine) -> Meta {
     Meta::from_iter([(TERMINAL_AUTH_KEY.to_owned(), told)])
 }
 
+/// A row of `session/list`.
 pub fn session_info(row: &SessionRow) -> SessionInfo {
     // Paths of a row need not be valid UTF-8, those of the wire must.
     let directories = row.metadata.additional_directories();
@@ -152,7 +155,7 @@ pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen:
     result
 }
 
-/// `containment`: what holds commands, on a host that runs some.
+/// The answer to `_attache/session/status`. `containment`: what holds commands, on a host that runs some.
 pub fn status_result(status: &SessionStatus, containment: Option<Containment>) -> Value {
     let mut result = match &status.state {
         RunState::Idle => json!({ "state": "idle" }),

@@ -86,7 +86,9 @@ pub fn permit_request(session_id: &SessionId, permit: &Permit) -> Result<Value, 
 
 /// The one field of the form about a project, and what it may hold.
 pub const CONSENT_FIELD: &str = "trust";
+/// The option that means yes.
 pub const CONSENT_GIVEN: &str = "yes";
+/// The option that means no.
 pub const CONSENT_DECLINED: &str = "no";
 
 /// Whether a project's own configuration may count, as a form that shows it.

@@ -13,6 +13,7 @@ pub fn rewind_result(rewound: &Rewound) -> Value {
     result
 }
 
+/// The answer to `_attache/session/unrewind`.
 pub fn unrewind_result(unrewound: &Unrewound) -> Value {
     let mut result = json!({ "restored": unrewound.restored });
     add_files(&mut result, unrewound.files.as_ref());

@@ -11,13 +11,17 @@ use attache_core::watchdog::Approval;
 
 /// The ids of our config options.
 pub const MODE_OPTION: &str = "mode";
+/// The option that chooses the model.
 pub const MODEL_OPTION: &str = "model";
+/// The option that chooses how much it thinks.
 pub const THOUGHT_OPTION: &str = "thought_level";
+/// The option that chooses what runs without a question.
 pub const APPROVAL_OPTION: &str = "approval";
 
 /// The value that leaves it to the model how much it thinks.
 pub const DEFAULT_THOUGHT: &str = "default";
 
+/// The agents that can be a session's mode.
 pub fn modes(chosen: &Chosen) -> SessionModeState {
     let available = chosen.modes.iter().map(|mode| {
         SessionMode::new(mode.id.clone(), mode.name.clone()).description(described(&mode.description))

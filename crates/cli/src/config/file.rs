@@ -181,7 +181,7 @@ impl FileReader<'_> {
 }
 
 /// Tables that are no plain keys.
-const TABLES: [&str; 4] = ["hooks", "mcp", "permissions", "providers"];
+pub(super) const TABLES: [&str; 4] = ["hooks", "mcp", "permissions", "providers"];
 
 /// The same in words.
 const PROJECT_MAY: &str =

@@ -1,7 +1,6 @@
 //! Defaults and bounds of the settings, each with its reason.
 
-/// Model calls per turn: far beyond honest work, soon enough for a model that runs in circles.
-pub(super) const MAX_STEPS: u32 = 100;
+pub(super) use attache_core::limits::USUAL_STEPS as MAX_STEPS;
 
 /// More steps than this cost more than any turn is worth; a larger number is a slip.
 pub(super) const MAX_MAX_STEPS: u32 = 100_000;

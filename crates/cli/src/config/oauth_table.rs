@@ -7,7 +7,8 @@ use super::file::{FileReader, FileScope, found_item};
 use super::keys::mismatch;
 use super::mcp_table::{ServerTable, texts};
 
-const OAUTH_KEYS: [&str; 5] = ["client_id", "client_secret", "scopes", "redirect_port", "allow_private"];
+pub(super) const OAUTH_KEYS: [&str; 5] =
+    ["client_id", "client_secret", "scopes", "redirect_port", "allow_private"];
 
 impl FileReader<'_> {
     pub(super) fn oauth(&mut self, table: &ServerTable<'_>) -> OAuthSettings {

@@ -9,6 +9,16 @@ use crate::sandbox;
 
 const SUBJECT: &str = "sandbox";
 
+/// What runs commands; only a bare container has none.
+pub(super) fn shell() -> Option<Finding> {
+    match sandbox::shell() {
+        Some(_) => None,
+        None => {
+            Some(Finding::warn("shell", sandbox::NO_SHELL, "the model can't run commands until there is one"))
+        }
+    }
+}
+
 /// Starts a process in each level, as a session does.
 pub(super) fn check(config: &Config) -> Finding {
     let wanted = config.sandbox.value;

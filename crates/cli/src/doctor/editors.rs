@@ -9,7 +9,7 @@ use crate::demo::wrap;
 use crate::dirs::Dirs;
 use crate::init::KNOWN;
 
-const PAGE: &str = include_str!("../../../../docs/editors.md");
+const PAGE: &str = include_str!("editors.md");
 
 /// Text is as wide as the terminal, but never wider than is good to read.
 const WIDEST: usize = 80;

@@ -7,6 +7,17 @@ use crate::stage::{
 };
 
 #[tokio::test]
+async fn the_first_line_says_which_program_this_is() {
+    let said = run(&newcomer(), "doctor").await;
+    let first = said.answer.lines().next().unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    assert!(first.starts_with(&format!("ok    installed      {version} (")), "{}", said.all());
+    says(first, &[std::env::consts::ARCH, "built in a checkout; to renew it: pull, and build again"]);
+    let said = run(&newcomer(), "--version").await;
+    says(&said.answer, &[&format!("attache {version} ("), std::env::consts::ARCH]);
+}
+
+#[tokio::test]
 async fn a_wrong_key_is_told_with_its_source() {
     let server = refusing_server().await;
     let home = newcomer()

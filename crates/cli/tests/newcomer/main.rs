@@ -2,6 +2,7 @@
 //! is not there. Every answer has to say what to do next, and no answer may show a key.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
+mod bare;
 mod canary;
 mod doctor;
 mod first_start;

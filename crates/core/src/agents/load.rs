@@ -14,13 +14,16 @@ use crate::limits::AGENTS_TOLD;
 pub struct FoundAgent {
     /// As people are told of it.
     pub path: PathBuf,
+    /// The whole file.
     pub text: String,
+    /// Whose fields it has.
     pub dialect: ManifestDialect,
 }
 
 /// What became of the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedAgents {
+    /// All agents there are now, the built-in ones among them.
     pub agents: Agents,
     /// Files that are not used, each with its reason: for the user.
     pub left_out: Vec<String>,

@@ -28,6 +28,7 @@ pub struct ToolPattern {
 }
 
 impl ToolPattern {
+    /// A name of a tool, in which `*` stands for anything.
     pub fn new(text: &str) -> Self {
         match text.strip_prefix('!') {
             Some(name) => Self { name: name.trim().to_owned(), takes_away: true },
@@ -35,6 +36,7 @@ impl ToolPattern {
         }
     }
 
+    /// As it was written.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -65,15 +67,17 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 }
 
 impl ToolOffer {
+    /// Every tool there is.
     pub fn everything() -> Self {
         Self { effects: OfferedEffects::Any, names: None }
     }
 
     /// Nothing that changes files. Commands are offered: `Agent::commands` says which.
-    pub fn without_mutations() -> Self {
+    pub(crate) fn without_mutations() -> Self {
         Self { effects: OfferedEffects::WithoutMutations, names: None }
     }
 
+    /// No tool at all.
     pub fn nothing() -> Self {
         Self::everything().named(Vec::new())
     }

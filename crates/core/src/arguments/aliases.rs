@@ -191,7 +191,7 @@ pub fn advice<'a>(name: &str, known: impl Iterator<Item = &'a String> + Clone) -
 }
 
 /// Whether another name, plain already, is one for this value.
-pub fn is_value(value: &str, name: &str) -> bool {
+pub(crate) fn is_value(value: &str, name: &str) -> bool {
     VALUES.iter().any(|row| row.0 == value && row.1.iter().any(|other| plain(other) == name))
 }
 

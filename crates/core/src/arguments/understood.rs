@@ -17,6 +17,7 @@ pub struct Understood {
     pub unknown: Vec<Unknown>,
 }
 
+/// Reads the arguments of a call by the schema of its tool; the error is for the model, and names the field.
 pub fn understood(schema: &Value, input: &Value) -> Result<Understood, String> {
     let mut unknown = Vec::new();
     let arguments = value(schema, input, &ArgumentPlace::default(), &mut unknown)?;

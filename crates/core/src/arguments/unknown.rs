@@ -48,7 +48,7 @@ impl Unknown {
 }
 
 /// Whether a call may go without these fields.
-pub fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
+pub(crate) fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
     match spec.effect {
         Effect::ReadOnly | Effect::SessionOnly => true,
         Effect::Mutates => unknown.iter().all(|field| aliases::is_remark(&field.name)),

@@ -13,6 +13,7 @@ use fields::ChunkFields;
 
 /// Why a text is no chunk.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ChunkError {
     #[error("not a JSON object: {0}")]
     Json(#[from] serde_json::Error),

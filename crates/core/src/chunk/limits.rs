@@ -2,4 +2,4 @@
 
 /// Longest text delta a replay makes: small enough for any reader's queue, large enough that a long text is few
 /// chunks.
-pub const REPLAY_DELTA_BYTES: usize = 16 * 1024;
+pub(crate) const REPLAY_DELTA_BYTES: usize = 16 * 1024;

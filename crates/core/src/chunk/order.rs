@@ -12,36 +12,52 @@ use crate::ids::CallId;
 /// A rule of the vocabulary.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq, Hash)]
 pub enum OrderRule {
+    /// A message starts once.
     #[error("a run begins with one start")]
     StartsOnce,
+    /// Nothing comes before the start.
     #[error("the run has not begun")]
     AfterStart,
+    /// Nothing follows an end.
     #[error("nothing follows the end of a run")]
     NothingAfterEnd,
+    /// Content lies within a step.
     #[error("parts stand between start-step and finish-step")]
     InsideStep,
+    /// Steps do not lie within each other.
     #[error("a step ends before the next one or the end of the run")]
     OutsideStep,
+    /// A step that ends has begun.
     #[error("a run has at least one step")]
     HasStep,
+    /// A text or reasoning has one beginning.
     #[error("a part is started once until it ends")]
     StartedOnce,
+    /// Deltas lie between beginning and end.
     #[error("deltas and end come between the start and the end of their part")]
     InsideStream,
+    /// Texts and reasoning end before their step does.
     #[error("a part ends before its step")]
     StreamsEnd,
+    /// Deltas of an input follow its beginning.
     #[error("input deltas come between the start of the input and the whole input")]
     InsideInput,
+    /// A call has one input.
     #[error("a call has one input")]
     OneInput,
+    /// A result follows its input.
     #[error("the whole input comes before any output or question")]
     InputFirst,
+    /// A question comes before the output.
     #[error("a question comes once, before any output")]
     AskBeforeOutput,
+    /// A call has one result.
     #[error("a call has one result, and progress only before it")]
     OneResult,
+    /// Every call is settled before the end.
     #[error("a call has its result before its step ends")]
     CallsSettle,
+    /// Every message ends.
     #[error("a run ends with finish, abort or error")]
     Ends,
 }
@@ -50,8 +66,11 @@ pub enum OrderRule {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{chunk}{}: {rule}", id.as_ref().map(|id| format!(" `{id}`")).unwrap_or_default())]
 pub struct OrderError {
+    /// The rule that is broken.
     pub rule: OrderRule,
+    /// The kind of the chunk that breaks it.
     pub chunk: String,
+    /// Of the call or stream that it is about.
     pub id: Option<String>,
 }
 

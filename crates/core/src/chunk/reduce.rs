@@ -19,6 +19,7 @@ use inputs::{PartialInput, StepCall, UnreadableInput};
 
 /// A chunk that does not fit what came before it.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ReduceError {
     #[error("{chunk}: no text or reasoning part `{id}` is open")]
     NoStream { chunk: &'static str, id: String },
@@ -33,17 +34,23 @@ pub enum ReduceError {
 /// What a chunk did to the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
+    /// No part is another than before.
     Nothing,
     /// `index` counts over the whole message. `ended`: no later chunk of a normal stream changes this part.
     Part {
+        /// Its place among the parts of the message.
         index: usize,
+        /// Nothing more comes for it.
         ended: bool,
     },
 }
 
+/// What a stream of deltas becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
+    /// Text of an answer.
     Text,
+    /// What the model thought.
     Reasoning,
 }
 
@@ -175,10 +182,12 @@ impl Reducer {
         self.base + self.parts.len()
     }
 
+    /// The id that the message was started with.
     pub fn message_id(&self) -> Option<&str> {
         self.message_id.as_deref()
     }
 
+    /// What the message says beside its parts.
     pub fn metadata(&self) -> Option<&Value> {
         self.metadata.as_ref()
     }

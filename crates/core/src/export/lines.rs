@@ -25,6 +25,7 @@ pub enum LineKind {
     Session,
     /// A system prompt, before the first message that was answered with it.
     SystemPrompt,
+    /// A message without its parts.
     Message,
     /// Behind its message.
     Part,
@@ -102,6 +103,7 @@ impl PathText {
 }
 
 impl SessionLine {
+    /// As a line of the export.
     pub fn of(row: &SessionRow) -> Self {
         let totals = &row.totals;
         let model = row.model.clone().map(|ModelRef { provider_id, model_id, variant }| ModelLine {
@@ -130,7 +132,7 @@ impl SessionLine {
         }
     }
 
-    pub fn into_row(self) -> SessionRow {
+    pub(crate) fn into_row(self) -> SessionRow {
         let model = self.model.map(|ModelLine { provider_id, model_id, variant }| ModelRef {
             provider_id,
             model_id,
@@ -187,7 +189,7 @@ impl MessageLine {
     }
 
     /// The error says what is wrong with it.
-    pub fn into_row(self) -> Result<MessageRow, String> {
+    pub(crate) fn into_row(self) -> Result<MessageRow, String> {
         let role = Role::parse(&self.role).ok_or_else(|| format!("there is no role `{}`", self.role))?;
         Ok(MessageRow {
             id: self.id,
@@ -234,7 +236,7 @@ impl PartLine {
         })
     }
 
-    pub fn into_row(self) -> Result<PartRow, String> {
+    pub(crate) fn into_row(self) -> Result<PartRow, String> {
         let state = |text: &str| {
             let state = ToolState::parse(text).ok_or_else(|| format!("there is no tool state `{text}`"));
             state.map(ToolState::as_str)
@@ -254,24 +256,34 @@ impl PartLine {
     }
 }
 
+/// The system prompt of some messages.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemPromptLine {
+    /// Names it, as those messages do.
     pub digest: String,
+    /// The whole prompt.
     pub body: String,
 }
 
+/// An attachment.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlobLine {
+    /// Names it, as parts do.
     pub sha256: String,
+    /// Its bytes.
     pub base64: String,
 }
 
+/// The last line: what must have come before it.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndLine {
+    /// How many messages.
     pub messages: usize,
+    /// How many parts.
     pub parts: usize,
+    /// How many attachments.
     pub blobs: usize,
 }

@@ -11,17 +11,22 @@ use crate::limits::FRONT_MATTER_DEPTH;
 /// A value and the line it begins in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontNode {
+    /// What it is.
     pub value: NodeValue,
+    /// Where it is in the file, from 1 on.
     pub line: usize,
 }
 
+/// What a node of a nested field is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeValue {
     /// Without quotes: it may stand for a number, `true`, `false` or `null`.
     Plain(String),
     /// With quotes, or a text of several lines.
     Quoted(String),
+    /// Items one after another.
     List(Vec<FrontNode>),
+    /// Keys with their values, in their order.
     Map(Vec<(String, FrontNode)>),
 }
 
@@ -38,6 +43,7 @@ impl FrontNode {
         }
     }
 
+    /// The same as JSON.
     pub fn to_json(&self) -> Value {
         match &self.value {
             NodeValue::Plain(text) => plain_json(text),

@@ -49,6 +49,7 @@ impl HookMatcher {
         Ok(Some(Self { text: whole.to_owned(), names, touched }))
     }
 
+    /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.text
     }

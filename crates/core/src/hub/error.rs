@@ -8,7 +8,9 @@ use crate::limits::SESSIONS_COMPARED;
 use crate::nearest::nearest_id;
 use crate::ports::store::{SessionQuery, StoreError};
 
+/// Why a session does not do what it was asked for.
 #[derive(Clone, Debug, Error, PartialEq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum HubError {
     #[error("there is no session {id}{}", did_you_mean(.nearest))]
     UnknownSession { id: SessionId, nearest: Option<SessionId> },

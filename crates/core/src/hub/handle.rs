@@ -31,6 +31,7 @@ pub struct SessionHandle {
 }
 
 impl SessionHandle {
+    /// The session it leads to.
     pub fn id(&self) -> &SessionId {
         &self.id
     }
@@ -71,10 +72,12 @@ impl SessionHandle {
         self.ask_fallible(|reply| SessionCommand::Attach { client, from, reply })
     }
 
+    /// Goes on with another agent from the next turn on.
     pub fn set_mode(&self, agent: String) -> SessionReply<Chosen> {
         self.ask_fallible(|reply| SessionCommand::SetMode { agent, reply })
     }
 
+    /// Goes on with another model from the next turn on.
     pub fn set_model(&self, model: ModelRef) -> SessionReply<Chosen> {
         self.ask_fallible(|reply| SessionCommand::SetModel { model, reply })
     }
@@ -94,10 +97,12 @@ impl SessionHandle {
         self.ask_fallible(|reply| SessionCommand::Patch { patch: Box::new(patch), reply })
     }
 
+    /// What is going on.
     pub fn status(&self) -> SessionReply<SessionStatus> {
         self.ask(SessionCommand::Status)
     }
 
+    /// The messages that wait for their turn, in order.
     pub fn queued(&self) -> SessionReply<Vec<QueuedMessage>> {
         self.ask_fallible(SessionCommand::QueueList)
     }

@@ -16,9 +16,13 @@ use crate::snapshot;
 /// command line without a hub.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredSessions<'a> {
+    /// Where sessions are.
     pub store: &'a dyn Store,
+    /// Who may write to which.
     pub leases: &'a dyn Leases,
+    /// Where their attachments are.
     pub blobs: &'a dyn Blobs,
+    /// Where their scratch directories are, if the host keeps any.
     pub scratch: Option<&'a dyn Scratch>,
 }
 

@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::agents::Agents;
+use crate::agents::{Agents, DEFAULT_AGENT};
 use crate::hooks::Hooks;
 use crate::ids::Ids;
+use crate::limits::USUAL_STEPS;
 use crate::ports::store::{Blobs, Leases, ModelRef, Store};
 use crate::ports::tool::ToolSources;
 use crate::ports::{
@@ -13,18 +14,23 @@ use crate::ports::{
     Telemetry, ToolServers,
 };
 use crate::scope::Guarded;
-use crate::watchdog::{Approval, HostContainment, Rule};
+use crate::turn::NativeBackend;
+use crate::watchdog::{Approval, Containment, HostContainment, Rule};
 
 /// What the hub is composed of; the host makes it once.
 #[derive(Clone, Debug)]
 pub struct Ports {
+    /// Where sessions are stored.
     pub store: Arc<dyn Store>,
+    /// Which process may write to which of them.
     pub leases: Arc<dyn Leases>,
+    /// Where attachments are stored.
     pub blobs: Arc<dyn Blobs>,
     /// `None`: what sessions leave in their scratch directories is the host's own business.
     pub scratch: Option<Arc<dyn Scratch>>,
     /// Runs the turns of all sessions.
     pub backend: Arc<dyn Backend>,
+    /// What answers.
     pub model: Arc<dyn Model>,
     /// `None`: a conversation that no longer fits its model ends its turn.
     pub compaction: Option<Arc<dyn Compaction>>,
@@ -44,10 +50,49 @@ pub struct Ports {
     pub pictures: Option<Arc<dyn Pictures>>,
     /// `None`: nothing is measured. The model that is given here tells of its calls (`TracedModel`).
     pub telemetry: Option<Arc<dyn Telemetry>>,
+    /// Those that every session has.
     pub agents: Agents,
+    /// Tells the time, and where the user lives.
     pub clock: Arc<dyn Clock>,
+    /// Makes ids of sessions, messages and calls.
     pub ids: Arc<Ids>,
+    /// What the configuration says.
     pub settings: Settings,
+}
+
+impl Ports {
+    /// What a program starts from that has sessions in it: what can be absent is. Add tools and whatever else
+    /// there is with `Ports { tools, ..Ports::bare(…) }`. `seed` makes ids: a number of no other process.
+    pub fn bare<S: Store + Leases + 'static>(
+        store: Arc<S>,
+        blobs: Arc<dyn Blobs>,
+        model: Arc<dyn Model>,
+        clock: Arc<dyn Clock>,
+        seed: u64,
+        scratch: PathBuf,
+    ) -> Self {
+        Self {
+            leases: store.clone(),
+            store,
+            blobs,
+            scratch: None,
+            backend: Arc::new(NativeBackend),
+            model,
+            compaction: None,
+            tools: ToolSources::new(Vec::new()),
+            servers: None,
+            surroundings: None,
+            projects: None,
+            files: None,
+            hooks: None,
+            pictures: None,
+            telemetry: None,
+            agents: Agents::builtin(),
+            ids: Arc::new(Ids::new(clock.clone(), seed)),
+            clock,
+            settings: Settings::usual(scratch),
+        }
+    }
 }
 
 /// Values the host read from its configuration.
@@ -60,6 +105,7 @@ pub struct Settings {
     pub small_model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: String,
+    /// Model calls per turn at most.
     pub max_steps: u32,
     /// Sessions' scratch directories are made below it.
     pub scratch: PathBuf,
@@ -73,9 +119,30 @@ pub struct Settings {
     pub approval: Approval,
     /// What holds commands here when no question is asked.
     pub containment: HostContainment,
+    /// Whether anybody can be asked.
     pub people: People,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,
+}
+
+impl Settings {
+    /// Of a host without a configuration: whatever is more than reading asks, and nothing holds commands.
+    pub fn usual(scratch: PathBuf) -> Self {
+        Self {
+            model: None,
+            small_model: None,
+            agent: DEFAULT_AGENT.to_owned(),
+            max_steps: USUAL_STEPS,
+            scratch,
+            guarded: Arc::default(),
+            rules: Arc::default(),
+            hooks: Arc::default(),
+            approval: Approval::Ask,
+            containment: Containment::None.into(),
+            people: People::Present,
+            platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        }
+    }
 }
 
 /// Whether anybody can be asked on this host.

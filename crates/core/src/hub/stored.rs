@@ -40,6 +40,7 @@ impl Hub {
 }
 
 impl FoundSession {
+    /// What is going on.
     pub fn status(&self) -> SessionReply<SessionStatus> {
         let asked = self.open.as_ref().map(SessionHandle::status);
         let found = self.clone();
@@ -71,6 +72,7 @@ impl FoundSession {
         Ok(SessionStatus { state, started_at: None, message_id: Some(live.user_message_id.clone()), runs })
     }
 
+    /// The messages that wait for their turn, in order.
     pub fn queued(&self) -> SessionReply<Vec<QueuedMessage>> {
         let asked = self.open.as_ref().map(SessionHandle::queued);
         let found = self.clone();

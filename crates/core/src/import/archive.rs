@@ -35,7 +35,9 @@ pub struct SessionArchive {
     pub(super) referred: HashSet<String>,
 }
 
+/// What is wrong with a file of a session.
 #[derive(Debug, Error)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ArchiveError {
     #[error("line {line}: {what}")]
     Damaged { line: usize, what: String },
@@ -94,6 +96,7 @@ impl SessionArchive {
         reading.finish().map_err(|what| ArchiveError::Damaged { line: line.saturating_sub(1).max(1), what })
     }
 
+    /// The session that the file holds.
     pub fn session(&self) -> &SessionRow {
         &self.session
     }

@@ -6,14 +6,14 @@ use std::collections::{HashMap, VecDeque};
 use crate::chunk::Chunk;
 use crate::chunk::reduce::{ReduceError, Reducer, Touched};
 use crate::entry::begun;
-use crate::ids::{CallId, Ids, MessageId, PartId, SessionId};
+use crate::ids::{Ids, MessageId, PartId, SessionId};
 use crate::limits::{FOLD_BYTES, MESSAGE_BYTES};
-use crate::part::{Part, ToolPart};
+use crate::part::Part;
 use crate::ports::store::{Change, PartRow};
 use crate::rows::{self, PartPlace};
 
 #[derive(Debug)]
-pub struct Fold {
+pub(crate) struct Fold {
     session_id: SessionId,
     message_id: MessageId,
     reducer: Reducer,
@@ -43,7 +43,7 @@ struct PartMark {
 }
 
 impl Fold {
-    pub fn new(session_id: SessionId, message_id: MessageId) -> Self {
+    pub(crate) fn new(session_id: SessionId, message_id: MessageId) -> Self {
         Self {
             session_id,
             message_id,
@@ -57,21 +57,21 @@ impl Fold {
         }
     }
 
-    pub fn message_id(&self) -> &MessageId {
+    pub(crate) fn message_id(&self) -> &MessageId {
         &self.message_id
     }
 
     /// How many steps have begun in this message.
-    pub fn steps(&self) -> u32 {
+    pub(crate) fn steps(&self) -> u32 {
         self.steps
     }
 
     /// Gives parts the ids their rows have already.
-    pub fn adopt(&mut self, rows: &[PartRow]) {
+    pub(crate) fn adopt(&mut self, rows: &[PartRow]) {
         self.known = rows.iter().map(|row| (row.index as usize, (row.id.clone(), row.created_at))).collect();
     }
 
-    pub fn apply(
+    pub(crate) fn apply(
         &mut self,
         chunk: &Chunk,
         now: impl Fn() -> i64,
@@ -104,7 +104,7 @@ impl Fold {
     }
 
     /// Puts everything whose row lags behind.
-    pub fn flush(&mut self, now: i64, changes: &mut Vec<Change>) {
+    pub(crate) fn flush(&mut self, now: i64, changes: &mut Vec<Change>) {
         for slot in 0..self.marks.len() {
             if self.marks[slot].dirty {
                 self.put(slot, now, changes);
@@ -114,7 +114,7 @@ impl Fold {
 
     /// The parts of a finished step, handed over; `None` when some were let go and have to be read from the
     /// rows.
-    pub fn take_step(&mut self, now: i64, changes: &mut Vec<Change>) -> Option<Vec<Part>> {
+    pub(crate) fn take_step(&mut self, now: i64, changes: &mut Vec<Change>) -> Option<Vec<Part>> {
         self.flush(now, changes);
         let parts = self.reducer.drain_finished();
         self.base += self.marks.len();
@@ -123,12 +123,8 @@ impl Fold {
         (!std::mem::take(&mut self.spilled)).then_some(parts)
     }
 
-    pub fn reducer(&self) -> &Reducer {
+    pub(crate) fn reducer(&self) -> &Reducer {
         &self.reducer
-    }
-
-    pub fn tool(&self, call: &CallId) -> Option<&ToolPart> {
-        self.reducer.tool(call)
     }
 
     fn put(&mut self, slot: usize, now: i64, changes: &mut Vec<Change>) {

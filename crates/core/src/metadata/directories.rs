@@ -26,7 +26,7 @@ impl SessionMeta {
         self.directories(Self::GRANTED_DIRECTORIES)
     }
 
-    pub fn set_granted_directories(&mut self, directories: &[PathBuf]) {
+    pub(crate) fn set_granted_directories(&mut self, directories: &[PathBuf]) {
         self.0.insert(Self::GRANTED_DIRECTORIES.into(), json!(directories));
     }
 

@@ -16,6 +16,7 @@ macro_rules! stored_as_object {
                 &self.0
             }
 
+            /// Nothing is said.
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
             }

@@ -12,6 +12,7 @@ use crate::ids::{CallId, SessionId};
 pub struct ChildOf {
     /// The agent that made the call: what it may not do, the child may not do either.
     pub started_by: String,
+    /// The call that it works for.
     pub call_id: CallId,
     /// Its transcript is in the result of that call: it is in no list.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -22,10 +23,12 @@ impl ChildOf {
     /// Public: a store that lists sessions leaves those with it out, whoever asks.
     pub const NESTED: &str = "nested";
 
+    /// A child of this session and call.
     pub fn new(started_by: &str, call_id: CallId, transcript: Transcript) -> Self {
         Self { started_by: started_by.to_owned(), call_id, nested: transcript == Transcript::Nested }
     }
 
+    /// How much of its conversation is given back.
     pub fn transcript(&self) -> Transcript {
         if self.nested { Transcript::Nested } else { Transcript::OwnSession }
     }
@@ -34,8 +37,11 @@ impl ChildOf {
 /// A task whose result has not arrived.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundTask {
+    /// The child that does it.
     pub session_id: SessionId,
+    /// Who works there.
     pub agent: String,
+    /// What it is about, in a line.
     pub title: String,
 }
 
@@ -49,6 +55,7 @@ impl SessionMeta {
         read(self.0.get(Self::CHILD_OF))
     }
 
+    /// Says whose child a session is.
     pub fn set_child_of(&mut self, child_of: &ChildOf) {
         self.0.insert(Self::CHILD_OF.into(), json!(child_of));
     }
@@ -59,7 +66,7 @@ impl SessionMeta {
     }
 
     /// None at all is a null.
-    pub fn set_background_tasks(&mut self, tasks: &[BackgroundTask]) {
+    pub(crate) fn set_background_tasks(&mut self, tasks: &[BackgroundTask]) {
         let listed = if tasks.is_empty() { Value::Null } else { json!(tasks) };
         self.0.insert(Self::BACKGROUND_TASKS.into(), listed);
     }
@@ -70,7 +77,7 @@ impl MessageMeta {
     pub(super) const TRIGGER: &str = "trigger";
 
     /// Of the message that brings the result of a background task.
-    pub fn of_task_result(child: &SessionId) -> Self {
+    pub(crate) fn of_task_result(child: &SessionId) -> Self {
         let mut meta = Self::default();
         meta.0.insert(Self::TASK_RESULT.into(), json!(child));
         meta
@@ -86,7 +93,7 @@ impl MessageMeta {
         self.0.get(Self::TRIGGER)?.as_str()
     }
 
-    pub fn set_trigger(&mut self, trigger: &str) {
+    pub(crate) fn set_trigger(&mut self, trigger: &str) {
         self.0.insert(Self::TRIGGER.into(), json!(trigger));
     }
 }

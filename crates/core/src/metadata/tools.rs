@@ -11,21 +11,21 @@ impl SessionMeta {
     const RULED_TOOLS: &str = "ruled_tools";
 
     /// Tools of servers that the model was told of, in that order.
-    pub fn active_tools(&self) -> Vec<Arc<str>> {
+    pub(crate) fn active_tools(&self) -> Vec<Arc<str>> {
         let names = self.0.get(Self::ACTIVE_TOOLS).and_then(Value::as_array);
         names.into_iter().flatten().filter_map(Value::as_str).map(Arc::from).collect()
     }
 
-    pub fn set_active_tools(&mut self, names: &[Arc<str>]) {
+    pub(crate) fn set_active_tools(&mut self, names: &[Arc<str>]) {
         self.0.insert(Self::ACTIVE_TOOLS.into(), json!(names));
     }
 
     /// What a tool of a server was when an answer for always was about it, by its name in rules.
-    pub fn ruled_tool(&self, permission: &str) -> Option<&str> {
+    pub(crate) fn ruled_tool(&self, permission: &str) -> Option<&str> {
         self.0.get(Self::RULED_TOOLS)?.get(permission)?.as_str()
     }
 
-    pub fn set_ruled_tool(&mut self, permission: &str, identity: Option<&str>) {
+    pub(crate) fn set_ruled_tool(&mut self, permission: &str, identity: Option<&str>) {
         let tools = self.0.entry(Self::RULED_TOOLS).or_insert_with(|| json!({}));
         match (tools.as_object_mut(), identity) {
             (Some(tools), Some(identity)) => drop(tools.insert(permission.to_owned(), identity.into())),
@@ -35,7 +35,7 @@ impl SessionMeta {
     }
 
     /// All of them, as another knows them.
-    pub fn copy_ruled_tools(&mut self, known: &Self) {
+    pub(crate) fn copy_ruled_tools(&mut self, known: &Self) {
         self.0.insert(Self::RULED_TOOLS.into(), known.0.get(Self::RULED_TOOLS).cloned().unwrap_or_default());
     }
 }

@@ -10,6 +10,7 @@ use crate::ids::CallId;
 
 /// Why an object is no part.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum PartError {
     #[error("the part has no `type`")]
     NoType,

@@ -68,6 +68,7 @@ pub trait BackendTurn: Send + Sync + Debug {
 /// Where a turn starts or goes on.
 #[derive(Debug)]
 pub enum TurnStart {
+    /// With the prompt.
     Beginning,
     /// A person answered the open question about a call.
     Answered(Box<Answered>),
@@ -76,7 +77,9 @@ pub enum TurnStart {
 /// An answer.
 #[derive(Debug)]
 pub struct Answered {
+    /// The question.
     pub ask: Arc<Ask>,
+    /// What was decided.
     pub decision: Decision,
     /// Of the client that answered: takes the place of one that is gone.
     pub client: Option<Arc<dyn Delegate>>,
@@ -97,7 +100,9 @@ pub(crate) struct SwitchedMode {
 /// What a person decided about a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
+    /// The call runs.
     Allow,
+    /// The call is denied, and the model told so.
     Reject,
     /// With what the person said about it.
     RejectBecause(String),
@@ -125,6 +130,7 @@ pub enum AlwaysScope {
 /// What a turn gives back: it is over, or it waits for a person.
 #[derive(Debug)]
 pub enum TurnResult {
+    /// It is over.
     Ended(TurnEnd),
     /// The question is recorded and stored (`ToolApprovalRequest`) before it is given here.
     Suspended(Arc<Ask>),
@@ -135,6 +141,7 @@ pub enum TurnResult {
 pub struct TurnLeftovers {
     /// The conversation with the finished steps of this turn, as far as they are known.
     pub conversation: Option<Conversation>,
+    /// What the session knows of its conversation from now on.
     pub history: NextHistory,
     pub(crate) left_out: Option<LeftOut>,
     /// What was told of the environment may be no longer sent: the next prompt says it from the beginning.
@@ -197,13 +204,18 @@ impl Steering {
 /// What a turn works with: agent, model, workspace, tools and system prompt. Made once per choice.
 #[derive(Debug)]
 pub struct TurnSetup {
+    /// Who works.
     pub agent: Agent,
     /// All of the session.
     pub agents: Agents,
+    /// What answers.
     pub model: Arc<ModelInfo>,
+    /// How much it thinks; `None`: as it does by itself.
     pub thought: Option<ThoughtLevel>,
+    /// Where it works.
     pub workspace: Arc<Workspace>,
     pub(crate) tools: OfferedTools,
+    /// What the model is told before everything else.
     pub system: SystemPrompt,
     /// Calls of the model at most.
     pub max_steps: u32,
@@ -221,7 +233,9 @@ impl TurnSetup {
 #[derive(Debug)]
 pub struct TurnContext {
     pub(crate) hub: Arc<hub::Shared>,
+    /// What it works with.
     pub setup: Arc<TurnSetup>,
+    /// Where everything it says is recorded.
     pub journal: TurnJournal,
     /// The message that is answered.
     pub prompt: MessageId,
@@ -231,6 +245,7 @@ pub struct TurnContext {
     pub runtime_context: Arc<[(Option<String>, String)]>,
     /// What the client does itself; `None` when no client can.
     pub client: Option<Arc<dyn Delegate>>,
+    /// Fires when the turn is to end.
     pub cancel: CancellationToken,
     pub(crate) permissions: TurnPermissions,
     pub(crate) hooks: Hooks,
@@ -240,6 +255,7 @@ pub struct TurnContext {
     /// `None` on a host that measures nothing.
     pub(crate) trace: Option<TurnTrace>,
     pub(crate) retrying: RetryState,
+    /// Whether a prompt waits that is to change the turn's course.
     pub steering: Steering,
 }
 

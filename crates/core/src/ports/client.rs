@@ -14,14 +14,23 @@ use crate::ids::{CallId, MessageId, SessionId};
 /// it.
 #[derive(Clone, Debug)]
 pub struct Ask {
+    /// The session that asks; one that works for another asks under its own id.
     pub session_id: SessionId,
+    /// The answer that the call is part of.
     pub message_id: MessageId,
+    /// The call that waits.
     pub call_id: CallId,
+    /// Of this question, as the stored call names it.
     pub approval_id: String,
+    /// The tool as the model called it.
     pub tool_name: String,
+    /// The arguments.
     pub input: Value,
+    /// How the call looks: title, locations, diff.
     pub presentation: Presentation,
+    /// What is to be decided.
     pub about: About,
+    /// When the question may be shown.
     pub when: WhenAsked,
 }
 
@@ -34,6 +43,7 @@ pub enum WhenAsked {
     Shown(u64),
 }
 
+/// What a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum About {
     /// Whether the call may run.
@@ -47,11 +57,13 @@ pub enum About {
 /// The agent that would go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModeProposal {
+    /// Its id.
     pub agent: Arc<str>,
     /// As people know it.
     pub name: Arc<str>,
 }
 
+/// What may be allowed, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
     /// Why it asks, in words that follow "because".
@@ -68,37 +80,51 @@ pub struct Permission {
 /// One thing a person is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
+    /// The question itself.
     pub text: String,
     /// A word or two to name it by.
     pub header: Option<String>,
     /// Empty: any text is an answer.
     pub choices: Vec<Choice>,
+    /// How many choices may be taken.
     pub selection: Selection,
 }
 
+/// One of the answers that are offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
+    /// What is chosen.
     pub label: String,
+    /// What it would mean.
     pub description: Option<String>,
 }
 
+/// How many choices may be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
+    /// Exactly one.
     One,
+    /// Any number.
     Several,
 }
 
 /// What a person said to one question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Said {
+    /// In their own words.
     Text(String),
+    /// The labels of choices.
     Chosen(Vec<String>),
+    /// They left this one out.
     Nothing,
 }
 
+/// What came of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
+    /// The call may run, this once.
     AllowOnce,
+    /// The call may run, and so may all like it from now on.
     AllowAlways,
     /// This call, and all edits in the workspace.
     AllowEdits,
@@ -106,6 +132,7 @@ pub enum Answer {
     RejectOnce,
     /// With what the person said about it, for the model.
     RejectBecause(String),
+    /// Neither this call nor any like it.
     RejectAlways,
     /// One for each question, in their order.
     Said(Vec<Said>),
@@ -121,6 +148,7 @@ pub enum Answer {
     Gone,
 }
 
+/// Who is asked: an editor, a terminal, a program (`AnsweringClient`).
 pub trait Client: Send + Sync + Debug {
     /// Waits for the answer as long as it takes; dropping the future withdraws the question.
     fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer>;
@@ -128,5 +156,27 @@ pub trait Client: Send + Sync + Debug {
     /// What the client does itself for the turns of its prompts; `None`: everything happens on this machine.
     fn delegate(&self) -> Option<Arc<dyn Delegate>> {
         None
+    }
+}
+
+/// A client that is no person: a function answers.
+pub struct AnsweringClient(Box<dyn Fn(&Ask) -> Answer + Send + Sync>);
+
+impl AnsweringClient {
+    /// Asked once for each question, while its turn waits: it must not block.
+    pub fn new(answer: impl Fn(&Ask) -> Answer + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self(Box::new(answer)))
+    }
+}
+
+impl Client for AnsweringClient {
+    fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
+        Box::pin(std::future::ready((self.0)(&ask)))
+    }
+}
+
+impl Debug for AnsweringClient {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("AnsweringClient").finish_non_exhaustive()
     }
 }

@@ -21,6 +21,7 @@ use crate::ids::{CallId, MessageId, SessionId};
 /// A conversation that is about to outgrow its model, or was refused as too long.
 #[derive(Clone, Debug)]
 pub struct CompactionRequest {
+    /// Whose conversation it is.
     pub session_id: SessionId,
     /// Where the session works.
     pub root: PathBuf,
@@ -30,17 +31,21 @@ pub struct CompactionRequest {
     pub instructions: Arc<str>,
     /// The level, the prompt and the tools that its requests have: what is the same to the byte is cached.
     pub thought: Option<ThoughtLevel>,
+    /// The system prompt of the turn.
     pub system: Arc<str>,
+    /// The tools of the turn.
     pub tools: Arc<[ToolSpec]>,
     /// As it would be sent; the prompt of the turn under way is in it.
     pub conversation: Conversation,
     /// The prompt of the turn under way. Until it is answered it has to stay in the tail.
     pub prompt: MessageId,
+    /// Why room is wanted.
     pub occasion: Occasion,
     /// Told while it is made; whoever does not tell anything is as good.
     pub progress: ProgressSender,
     /// What the next request would take, and what it may take; `None` where only the provider knows.
     pub expected_tokens: Option<u64>,
+    /// What the model takes at most.
     pub limit_tokens: u64,
     /// Why room is needed: our own figures, or the provider's words.
     pub reason: String,
@@ -54,14 +59,22 @@ pub enum Occasion {
     /// It does not fit. The last turns stay.
     Overflow,
     /// The user wants it, with what to keep in particular; that may be empty. No turn stays.
-    Command { keep: String },
+    Command {
+        /// What the user wants kept, in their words.
+        keep: String,
+    },
 }
 
 /// How far a summary has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompactionProgress {
     /// One piece of the conversation is read, of so many; what was written about the one before is replaced.
-    Piece { number: usize, of: usize },
+    Piece {
+        /// Which piece, from 1 on.
+        number: usize,
+        /// How many there are.
+        of: usize,
+    },
     /// More of the summary.
     Text(String),
 }
@@ -71,6 +84,7 @@ pub enum CompactionProgress {
 pub struct ProgressSender(Option<mpsc::Sender<CompactionProgress>>);
 
 impl ProgressSender {
+    /// Tells it there.
     pub fn new(sender: mpsc::Sender<CompactionProgress>) -> Self {
         Self(Some(sender))
     }
@@ -87,17 +101,21 @@ impl ProgressSender {
 /// A summary in the place of what was said before the tail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compacted {
+    /// What takes the place of everything before the tail.
     pub summary: String,
     /// The first message that is still sent as it was. `None`: none before the step under way.
     pub tail_start: Option<MessageId>,
     /// Of that message the step with this call is the first that is still sent. `None`: all of it.
     pub tail_call: Option<CallId>,
+    /// How long the summary is, where that was counted.
     pub summary_tokens: Option<u64>,
     /// What making it used, by which model: paid like the steps of the turn.
     pub used: Usage,
+    /// The model that wrote it.
     pub model: Option<Arc<ModelInfo>>,
 }
 
+/// Makes a conversation shorter.
 pub trait Compaction: Send + Sync + Debug {
     /// Asked at most once per request to the model. `None` when nothing can be made shorter. Cancelling ends it
     /// at once.

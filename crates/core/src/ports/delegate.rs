@@ -12,8 +12,11 @@ use crate::ids::CallId;
 /// What the client said it can do. Nothing else is asked of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offers {
+    /// Gives texts as its editor has them.
     pub reads_texts: bool,
+    /// Writes texts through its editor.
     pub writes_texts: bool,
+    /// Shows commands in terminals of its own.
     pub terminals: bool,
     /// Puts forms to its user.
     pub forms: bool,
@@ -24,16 +27,20 @@ pub struct Offers {
 /// What somebody else than the agent wants to know of the user, in the middle of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Form {
+    /// The call that wants to know.
     pub call_id: CallId,
+    /// What is asked, in words for the user.
     pub message: String,
     /// JSON Schema of a flat object.
     pub schema: Value,
 }
 
+/// What came of a form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FormAnswer {
     /// With the fields of the form.
     Filled(Value),
+    /// The user would not fill it in.
     Declined,
     /// Put aside without an answer.
     Dismissed,
@@ -48,38 +55,50 @@ pub struct AddressOffer {
     pub id: String,
     /// Who wants it, where it leads and why.
     pub message: String,
+    /// The whole address.
     pub url: String,
 }
 
 /// Something that a call does only with the user's word for this once, whatever rules say.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permit {
+    /// The call that would do it.
     pub call_id: CallId,
+    /// What it would do, in a line.
     pub title: String,
     /// All that it is about.
     pub text: String,
 }
 
+/// What came of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PermitAnswer {
+    /// This once.
     Allowed,
+    /// Not this time.
     Refused,
 }
 
 /// The lines wanted of a text; `first` is 1-based.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lines {
+    /// From 1 on; `None`: the first.
     pub first: Option<u32>,
+    /// How many; `None`: all that follow.
     pub count: Option<u32>,
 }
 
+/// Why a client did not do what it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum DelegateError {
+    /// The client did not answer in time.
     #[error("the client did not answer in time")]
     Silent,
     /// In the client's own words.
     #[error("the client refused: {0}")]
     Refused(String),
+    /// The client has left.
     #[error("the client is gone")]
     Gone,
 }
@@ -87,23 +106,33 @@ pub enum DelegateError {
 /// A command for a terminal of the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TerminalCommand {
+    /// What is started.
     pub program: String,
+    /// Its arguments.
     pub arguments: Vec<String>,
+    /// What it is told beside the usual variables.
     pub environment: Vec<(String, String)>,
+    /// Where it runs.
     pub directory: PathBuf,
     /// The client keeps the end of the output from here on.
     pub output_bytes: u64,
 }
 
+/// How what ran in a terminal ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TerminalExit {
+    /// Its exit code, where it had one.
     pub code: Option<u32>,
+    /// The signal that ended it, where one did.
     pub signal: Option<String>,
 }
 
+/// What a terminal shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TerminalOutput {
+    /// The text.
     pub text: String,
+    /// There was more at the beginning.
     pub truncated: bool,
     /// `None` while the command runs.
     pub exit: Option<TerminalExit>,
@@ -117,7 +146,9 @@ pub trait Delegate: Send + Sync + Debug {
     fn offers(&self) -> Offers;
     /// The text as its editor has it, unsaved changes included.
     fn read_text(&self, path: &Path, lines: Lines) -> BoxFuture<'static, Result<String, DelegateError>>;
+    /// Replaces a text through the editor.
     fn write_text(&self, path: &Path, text: String) -> BoxFuture<'static, Result<(), DelegateError>>;
+    /// Starts a program in a terminal of the client.
     fn open_terminal(
         &self,
         command: TerminalCommand,
@@ -158,10 +189,14 @@ pub enum TerminalLoss {
 
 /// A terminal that the client has opened. Whoever opened it releases it, however the call ends.
 pub trait Terminal: Send + Sync + Debug {
+    /// As the client named it.
     fn id(&self) -> &str;
+    /// What it shows now.
     fn output(&self) -> BoxFuture<'static, Result<TerminalOutput, DelegateError>>;
     /// Waits as long as it takes.
     fn wait_for_exit(&self) -> BoxFuture<'static, Result<TerminalExit, DelegateError>>;
+    /// Ends what runs there; the terminal stays.
     fn kill(&self) -> BoxFuture<'static, Result<(), DelegateError>>;
+    /// Gives the terminal back: its id means nothing any more.
     fn release(&self) -> BoxFuture<'static, Result<(), DelegateError>>;
 }

@@ -12,6 +12,7 @@ use crate::hooks::Hook;
 /// A hook to be run now.
 #[derive(Clone, Debug)]
 pub struct HookJob {
+    /// What is run.
     pub hook: Hook,
     /// Its standard input.
     pub input: String,
@@ -24,17 +25,22 @@ pub struct HookJob {
 pub enum HookEnd {
     /// What it printed is bounded.
     Exited {
+        /// The exit code.
         code: i32,
+        /// What it wrote to stdout.
         output: String,
+        /// What it wrote to stderr.
         errors: String,
     },
     /// It and everything it started were killed after this time.
     TimedOut(Duration),
+    /// The turn was cancelled meanwhile.
     Cancelled,
     /// It could not be run, or ended in no way that says something.
     Failed(String),
 }
 
+/// Runs hooks, which are programs of the user or a project.
 pub trait HookRunner: Send + Sync + Debug {
     /// Runs a hook to its end. After `cancel` fires, or when the future is dropped, it and everything it
     /// started are gone within half a second.

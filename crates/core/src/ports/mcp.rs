@@ -18,11 +18,17 @@ pub use prompts::{ArgumentNeed, PromptArgument, ServerPrompt, WrittenPrompt};
 pub struct ServerEntry {
     /// As its user calls it; what models see is made from it.
     pub name: String,
+    /// Who named it.
     pub origin: ServerOrigin,
+    /// How it is reached.
     pub transport: ServerTransport,
+    /// What its process may do beside reading.
     pub rights: ServerRights,
+    /// How long it may take for what.
     pub deadlines: ServerDeadlines,
+    /// Whether it may ask our model.
     pub sampling: ServerSampling,
+    /// How to log in to it.
     pub oauth: OAuthSettings,
 }
 
@@ -31,11 +37,13 @@ pub struct ServerEntry {
 pub struct OAuthSettings {
     /// What the authorization server knows us as; an https address is that of a client metadata document.
     pub client_id: Option<String>,
+    /// The secret of that client, where it has one.
     pub client_secret: Option<HiddenText>,
     /// Asked for instead of what the server names.
     pub scopes: Vec<String>,
     /// Where the browser comes back to; `None`: any that is free.
     pub redirect_port: Option<u16>,
+    /// Whether addresses of this machine and the network around it may be used.
     pub private_addresses: PrivateAddresses,
 }
 
@@ -45,6 +53,7 @@ pub enum PrivateAddresses {
     /// Only if the server itself is at such an address.
     #[default]
     Refused,
+    /// They may.
     Allowed,
 }
 
@@ -59,25 +68,40 @@ pub enum ServerOrigin {
     Project(PathBuf),
 }
 
+/// How a server is reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerTransport {
     /// A program that is talked to over its standard streams.
     Stdio {
+        /// The program.
         command: String,
+        /// Its arguments.
         arguments: Vec<String>,
+        /// What it is told beside the usual variables.
         environment: Vec<(String, HiddenText)>,
         /// `None`: the session's root.
         directory: Option<PathBuf>,
     },
     /// Streamable HTTP.
-    Http { url: String, headers: Vec<(String, HiddenText)> },
+    Http {
+        /// Where it is.
+        url: String,
+        /// Sent with every request.
+        headers: Vec<(String, HiddenText)>,
+    },
     /// HTTP with server-sent events, as it was before streamable HTTP.
-    Sse { url: String, headers: Vec<(String, HiddenText)> },
+    Sse {
+        /// Where it is.
+        url: String,
+        /// Sent with every request.
+        headers: Vec<(String, HiddenText)>,
+    },
     /// An entry that makes no sense, and why: it fails, and the others don't.
     Unusable(String),
 }
 
 impl ServerTransport {
+    /// As configurations name it.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Stdio { .. } => "stdio",
@@ -93,10 +117,12 @@ impl ServerTransport {
 pub struct HiddenText(String);
 
 impl HiddenText {
+    /// A text that is never shown.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
+    /// The text itself, for who uses it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -117,11 +143,14 @@ pub struct ServerRights {
     pub write: ServerRight,
 }
 
+/// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerRight {
+    /// It may.
     Granted,
     /// By default: granted unless what the server runs is of the workspace, where an agent could change it.
     UnlessOfWorkspace,
+    /// It does not.
     Withheld,
 }
 
@@ -158,6 +187,7 @@ impl ServerRight {
 /// Whether a server may ask for answers of a model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerSampling {
+    /// It may not.
     #[default]
     Refused,
     /// The user is asked about each.
@@ -190,14 +220,18 @@ impl Default for ServerDeadlines {
 /// The servers that one session asks for, beside those of the user's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedServers {
+    /// What the client of the session named.
     pub of_client: Vec<ServerEntry>,
+    /// What its project named.
     pub of_project: Vec<ServerEntry>,
     /// Named by the project, and not started before its user consents.
     pub waiting: Vec<WaitingServer>,
 }
 
+/// A server that is not used before its user says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingServer {
+    /// As the project names it.
     pub name: String,
     /// The file that names it, below the project.
     pub file: PathBuf,
@@ -208,7 +242,9 @@ pub struct WaitingServer {
 /// How a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerState {
+    /// It has not answered yet.
     Connecting,
+    /// Its tools can be used.
     Ready,
     /// With the reason, and what happens next.
     Failed(String),
@@ -217,6 +253,7 @@ pub enum ServerState {
 }
 
 impl ServerState {
+    /// In one word, for people.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Connecting => "connecting",
@@ -235,11 +272,14 @@ impl ServerState {
     }
 }
 
+/// How a server is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
+    /// As tools are named after it.
     pub name: String,
     /// Where it comes from and how it is reached, in words.
     pub about: String,
+    /// What it does.
     pub state: ServerState,
     /// As models call them.
     pub tools: Vec<Arc<str>>,
@@ -258,26 +298,40 @@ pub struct ServerNotices(Arc<dyn Fn(ServerNews) + Send + Sync>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerNews {
     /// For people: a title, and what it means.
-    Notice { title: String, description: String },
+    Notice {
+        /// One line.
+        title: String,
+        /// What it means, and what to do.
+        description: String,
+    },
     /// The same of something that went well, or that they wanted.
-    Word { title: String, description: String },
+    Word {
+        /// One line.
+        title: String,
+        /// What it means.
+        description: String,
+    },
     /// `SessionServers::prompts` says something else than before.
     PromptsChanged,
 }
 
 impl ServerNotices {
+    /// Tells it to `hear`.
     pub fn new(hear: impl Fn(ServerNews) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
 
+    /// Something for people.
     pub fn tell(&self, title: String, description: String) {
         (self.0)(ServerNews::Notice { title, description });
     }
 
+    /// The same of something that went well.
     pub fn say(&self, title: String, description: String) {
         (self.0)(ServerNews::Word { title, description });
     }
 
+    /// What can be typed for its prompts is something else than before.
     pub fn prompts_changed(&self) {
         (self.0)(ServerNews::PromptsChanged);
     }
@@ -303,6 +357,7 @@ pub trait ToolServers: Send + Sync + Debug {
 
 /// The servers of one session. Its tools stay known when their server is lost, and say so.
 pub trait SessionServers: ToolSource {
+    /// How each of them is doing.
     fn status(&self) -> Vec<ServerStatus>;
     /// Resolves when none is on its way for the first time any more.
     fn settled(&self) -> BoxFuture<'static, ()>;

@@ -19,17 +19,24 @@ use crate::prompt::media::Kind;
 /// The five disjoint token counts of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// What was sent, the cache aside.
     pub input: u64,
+    /// What was answered, thoughts included.
     pub output: u64,
+    /// Thoughts, where they were counted.
     pub reasoning: u64,
+    /// What the provider had kept.
     pub cache_read: u64,
+    /// What the provider keeps from now on.
     pub cache_write: u64,
 }
 
 impl Usage {
+    /// Everything that was sent and answered.
     pub fn total(&self) -> u64 {
         self.input + self.output + self.reasoning + self.cache_read + self.cache_write
     }
+    /// One more call.
     pub fn add(&mut self, other: &Usage) {
         self.input += other.input;
         self.output += other.output;
@@ -42,17 +49,20 @@ impl Usage {
 /// What one step sends. History is shared, never copied.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
+    /// Whose step it is.
     pub session_id: SessionId,
     /// The model that is asked, with what is known of it: limits and modalities decide how parts are written.
     pub info: Arc<ModelInfo>,
     /// `None`: as the model does by itself.
     pub thought: Option<ThoughtLevel>,
+    /// The system prompt.
     pub system: Arc<str>,
     /// The conversation in order; an assistant message of several steps comes as several passages with the same
     /// id.
     pub passages: Conversation,
     /// Extra text for this turn only (title, text), placed after the last user message; never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
+    /// What the model may call, in this order.
     pub tools: Arc<[ToolSpec]>,
     /// Where `attache-blob:` attachments are.
     pub blobs: Arc<dyn Blobs>,
@@ -61,21 +71,30 @@ pub struct ModelRequest {
 }
 
 impl ModelRequest {
+    /// Which model is asked.
     pub fn model(&self) -> &ModelRef {
         &self.info.model
     }
 }
 
+/// What comes of a request, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepEvent {
     /// Part chunks only (text, reasoning, tool input, source, file, data). Steps, start and finish are the
     /// loop's.
     Chunk(Chunk),
     /// The last event of a complete step.
-    End { reason: FinishReason, usage: Usage },
+    End {
+        /// Why it ended.
+        reason: FinishReason,
+        /// What it used.
+        usage: Usage,
+    },
 }
 
+/// Why a model gave no answer, or not all of it.
 #[derive(Clone, Debug, Error, PartialEq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ModelError {
     /// Worth another try before the first chunk; after it the step stays as it is.
     #[error("{message}")]
@@ -100,16 +119,23 @@ pub enum ModelError {
 /// How much a model should think before it speaks. Dialects map it to an effort or a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThoughtLevel {
+    /// Not at all.
     Off,
+    /// A little.
     Low,
+    /// The usual amount of those that can be told.
     Medium,
+    /// More.
     High,
+    /// As much as it can.
     Max,
 }
 
 impl ThoughtLevel {
+    /// Every level, the least first.
     pub const ALL: [Self; 5] = [Self::Off, Self::Low, Self::Medium, Self::High, Self::Max];
 
+    /// As configurations and clients name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -120,6 +146,7 @@ impl ThoughtLevel {
         }
     }
 
+    /// The level of that name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
@@ -128,14 +155,18 @@ impl ThoughtLevel {
 /// Dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
+    /// What is sent.
     pub input: f64,
     /// Reasoning is paid as output.
     pub output: f64,
+    /// What the provider had kept, where that has its own price.
     pub cache_read: f64,
+    /// What the provider keeps from now on, where that has its own price.
     pub cache_write: f64,
 }
 
 impl Price {
+    /// What this much costs, in dollars.
     pub fn of(&self, usage: &Usage) -> f64 {
         let spent = usage.input as f64 * self.input
             + (usage.output + usage.reasoning) as f64 * self.output
@@ -150,11 +181,17 @@ impl Price {
 pub struct ModelInfo {
     /// Without a variant: the thought level is chosen beside it.
     pub model: ModelRef,
+    /// As people know it.
     pub name: String,
+    /// Tokens of request and answer together.
     pub context: u64,
+    /// Tokens of an answer.
     pub max_output: u64,
+    /// Takes images.
     pub images: bool,
+    /// Takes audio.
     pub audio: bool,
+    /// Takes PDF files.
     pub pdf: bool,
     /// The levels that can be chosen; empty for a model that does not reason or can't be told how much.
     pub thought_levels: Vec<ThoughtLevel>,
@@ -179,7 +216,7 @@ impl ModelInfo {
     }
 
     /// Nobody said how much it takes: the figure is a guess.
-    pub fn has_guessed_context(&self) -> bool {
+    pub(crate) fn has_guessed_context(&self) -> bool {
         *self == Self::undescribed(self.model.clone())
     }
 }
@@ -193,6 +230,7 @@ impl ModelInfo {
     }
 }
 
+/// What answers: one model, or all that can be used.
 pub trait Model: Send + Sync + Debug {
     /// The models that can be chosen, the default first. Empty while no provider can be used; quick, sends
     /// nothing.

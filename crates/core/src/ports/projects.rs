@@ -15,12 +15,15 @@ use crate::watchdog::{Approval, Rule};
 /// What is to hold in a session of a project, where that differs from the host's own settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectSettings {
+    /// The model of new sessions.
     pub model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: Option<String>,
     /// The host's own with those of files; `None`: only the host's own.
     pub agents: Option<Agents>,
+    /// What runs without a question.
     pub approval: Option<Approval>,
+    /// Model calls per turn.
     pub max_steps: Option<u32>,
     /// Beside those of the host's configuration.
     pub rules: Arc<[Rule]>,
@@ -37,7 +40,9 @@ pub struct ProjectSettings {
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectNotice {
+    /// What is asked, in a line.
     pub title: String,
+    /// What the project would change, file by file.
     pub description: String,
 }
 
@@ -55,10 +60,13 @@ pub struct ConsentRequest {
 /// The answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsentAnswer {
+    /// The project's configuration may be used.
     Given,
+    /// It may not.
     Declined,
 }
 
+/// Which projects have a configuration of their own, and which of them are trusted.
 pub trait Projects: Send + Sync + Debug {
     /// Reads a few small files: whoever opens a session waits for it.
     fn settings(&self, root: &Path) -> BoxFuture<'static, ProjectSettings>;

@@ -10,6 +10,7 @@ use crate::ids::SessionId;
 
 /// The directories of all sessions, whoever made them.
 pub trait Scratch: Send + Sync + Debug {
+    /// Directories that are there now, whoever made them.
     fn left(&self) -> BoxFuture<'static, io::Result<Vec<ScratchDirectory>>>;
     /// Removes the directory of a session with everything in it; one that is not there is fine.
     fn remove(&self, session: &SessionId) -> BoxFuture<'static, io::Result<()>>;
@@ -27,6 +28,7 @@ pub trait Scratch: Send + Sync + Debug {
 /// A directory that is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScratchDirectory {
+    /// Whose it is.
     pub session: SessionId,
     /// When something in it was last made or changed, as far as can be seen without a long look. Milliseconds
     /// since 1970.

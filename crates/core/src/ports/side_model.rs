@@ -10,6 +10,7 @@ use crate::part::Role;
 /// What is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideQuestion {
+    /// What it is told before everything else.
     pub system: String,
     /// In order; at least one.
     pub messages: Vec<(Role, String)>,
@@ -17,17 +18,23 @@ pub struct SideQuestion {
     pub answer_tokens: u64,
 }
 
+/// What a model said to a question beside the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideAnswer {
+    /// What it said.
     pub text: String,
+    /// Who said it.
     pub model: String,
     /// All that the call used; estimated where it was not counted.
     pub tokens: u64,
+    /// Why it ended.
     pub end: SideAnswerEnd,
 }
 
+/// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideAnswerEnd {
+    /// It is whole.
     Complete,
     /// It was longer than was asked for.
     Cut,

@@ -22,6 +22,7 @@ pub trait SnapshotSink: Send + Sync + Debug {
 /// What became of a file that was to be moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveOutcome {
+    /// It holds now what it was to hold.
     Moved,
     /// It holds that already.
     Unneeded,

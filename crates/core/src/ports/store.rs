@@ -3,23 +3,25 @@
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
 
-use serde_json::Value;
 use thiserror::Error;
 
 use super::BoxFuture;
-use crate::ids::{MessageId, PartId, SessionId};
-use crate::metadata::{MessageMeta, SessionMeta};
-use crate::part::Role;
+use crate::ids::{MessageId, SessionId};
+use crate::metadata::MessageMeta;
 
 mod blobs;
 mod listing;
+mod rows;
 mod spans;
 
 pub use blobs::{BlobOwner, Blobs};
 pub use listing::{ListedSessions, SessionQuery};
+pub use rows::{LogSegment, MessageRow, PartRow, SessionPatch, SessionRow, UsageTotals};
 pub use spans::{ConversationCopy, SeqSpan, SpanContent, SpanMessages};
 
+/// Why a store did not do what it was asked for.
 #[derive(Clone, Debug, Error, PartialEq)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum StoreError {
     /// Disk full, I/O error, read-only: the same call may succeed later.
     #[error("the session store can't be written or read: {0}")]
@@ -36,6 +38,7 @@ pub enum StoreError {
     Damaged { database: PathBuf, reason: String },
 }
 
+/// What a store answers.
 pub type StoreResult<T> = Result<T, StoreError>;
 
 /// Grows by one each time a session's lease is taken; a write under an older one is refused.
@@ -45,12 +48,16 @@ pub struct Epoch(pub i64);
 /// Which model, as rows and messages name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelRef {
+    /// As the configuration names the provider.
     pub provider_id: String,
+    /// As the provider names the model.
     pub model_id: String,
+    /// One of its ways to work, such as a thought level.
     pub variant: Option<String>,
 }
 
 impl ModelRef {
+    /// A model without a variant.
     pub fn new(provider_id: impl Into<String>, model_id: impl Into<String>) -> Self {
         Self { provider_id: provider_id.into(), model_id: model_id.into(), variant: None }
     }
@@ -78,112 +85,12 @@ impl fmt::Display for ModelRef {
     }
 }
 
-/// Token sums of a session (the five are disjoint).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct UsageTotals {
-    pub prompt_tokens: i64,
-    pub completion_tokens: i64,
-    pub reasoning_tokens: i64,
-    pub cache_read: i64,
-    pub cache_write: i64,
-    pub cost_usd: f64,
-}
-
-impl UsageTotals {
-    /// What it cost as far as prices were known; `None` where no step had a price. A model without a price
-    /// and one that is free add nothing alike.
-    pub fn known_cost_usd(&self) -> Option<f64> {
-        (self.cost_usd > 0.0).then_some(self.cost_usd)
-    }
-
-    pub fn add(&mut self, other: &UsageTotals) {
-        self.prompt_tokens += other.prompt_tokens;
-        self.completion_tokens += other.completion_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
-        self.cost_usd += other.cost_usd;
-    }
-}
-
-/// A row of `chat_sessions`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SessionRow {
-    pub id: SessionId,
-    pub agent: String,
-    pub workspace_root: PathBuf,
-    pub model: Option<ModelRef>,
-    pub parent_id: Option<SessionId>,
-    pub parent_message_id: Option<MessageId>,
-    /// Session permission rules (JSON array).
-    pub permissions: Value,
-    pub metadata: SessionMeta,
-    pub totals: UsageTotals,
-    pub created_at: i64,
-    pub updated_at: i64,
-    pub archived_at: Option<i64>,
-}
-
-/// What changes on a session row; `None` leaves a column as it is.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SessionPatch {
-    pub model: Option<ModelRef>,
-    pub permissions: Option<Value>,
-    /// Merged key by key; a null removes the key.
-    pub metadata: SessionMeta,
-    /// Added to the sums.
-    pub add_usage: Option<UsageTotals>,
-    pub updated_at: i64,
-    pub archived_at: Option<Option<i64>>,
-    /// Where a copy branched off; known only when the copy is complete.
-    pub parent_message_id: Option<MessageId>,
-}
-
-/// A row of `chat_messages`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MessageRow {
-    pub id: MessageId,
-    pub session_id: SessionId,
-    /// Null while queued.
-    pub seq: Option<i64>,
-    pub role: Role,
-    pub metadata: MessageMeta,
-    pub created_at: i64,
-    pub updated_at: i64,
-}
-
-/// A row of `chat_parts`; `data_json` is the whole AI SDK part.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PartRow {
-    pub id: PartId,
-    pub message_id: MessageId,
-    pub session_id: SessionId,
-    pub index: i64,
-    /// The AI SDK type (`text`, `tool-read`, `data-plan` …).
-    pub kind: String,
-    pub data_json: String,
-    pub tool_call_id: Option<String>,
-    pub tool_state: Option<&'static str>,
-    pub created_at: i64,
-    pub updated_at: i64,
-}
-
-/// A run of chunks of one message, encoded: JSON texts joined by newlines. Indexes are dense over a session's
-/// life.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LogSegment {
-    pub first_index: u64,
-    pub last_index: u64,
-    pub message_id: MessageId,
-    pub role: Role,
-    pub chunks: String,
-}
-
 /// One change of the rows. All changes of a batch become visible together or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// `Conflict` when the id exists.
     CreateSession(Box<SessionRow>),
+    /// Changes the row of the session.
     PatchSession(SessionPatch),
     /// Rows, log, lease and queued messages of this session; its children keep their rows with `parent_id` as
     /// it was.
@@ -192,9 +99,13 @@ pub enum Change {
     InsertMessage(MessageRow),
     /// seq when given; metadata merged key by key, a null removes the key. An unknown id is `Corrupt`.
     PatchMessage {
+        /// The message.
         id: MessageId,
+        /// Its place from now on, where it gets one.
         seq: Option<i64>,
+        /// All of its metadata, in the place of those before.
         metadata: MessageMeta,
+        /// In milliseconds since 1970.
         updated_at: i64,
     },
     /// Insert, or update by id (kind, data, tool columns, updated_at).
@@ -202,36 +113,50 @@ pub enum Change {
     /// The parts of a message from this index on. For one that waits and was edited: nothing that was said is
     /// dropped. An unknown message is `Corrupt`.
     DropParts {
+        /// The message.
         message_id: MessageId,
+        /// The first part that goes.
         from: i64,
     },
     /// Messages that took their place and are visible get `hidden_at`; those outside of the span stay as they
     /// are.
     HideMessages {
+        /// Which messages.
         span: SeqSpan,
+        /// When; names the rewind.
         hidden_at: i64,
+        /// In milliseconds since 1970.
         updated_at: i64,
     },
     /// Takes `hidden_at` from the messages of the span that have this very one.
     ShowMessages {
+        /// Which messages.
         span: SeqSpan,
+        /// Of the rewind that is taken back.
         hidden_at: i64,
+        /// In milliseconds since 1970.
         updated_at: i64,
     },
     /// The visible messages of another session with their parts, into one that this batch creates: at the same
     /// seq, under new ids, with the sums of what they used.
     CopyConversation(ConversationCopy),
+    /// Keeps a system prompt, once for all messages that name it.
     PutSystemPrompt {
+        /// Names it.
         digest: String,
+        /// The whole prompt.
         body: String,
     },
+    /// Goes on with the run log.
     AppendLog(LogSegment),
     /// Drops whole segments that end before this index.
     TrimLog {
+        /// The first place that stays.
         before: u64,
     },
     /// A turn is live from now on: recorded so that the next owner finds it.
     BeginRun(LiveRun),
+    /// No run is under way any more.
     EndRun,
     /// Gives the lease back; only with a fence.
     ReleaseLease,
@@ -240,7 +165,9 @@ pub enum Change {
 /// The turn that is under way: where its part of the log starts and which messages it joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveRun {
+    /// The prompt that is answered.
     pub user_message_id: MessageId,
+    /// The answer.
     pub message_id: MessageId,
     /// Index of the user message's first log entry; load replays rows with a smaller seq, then the log from
     /// here.
@@ -252,10 +179,12 @@ pub struct LiveRun {
 /// Changes of one session that are committed in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
+    /// Whose rows they change.
     pub session_id: SessionId,
     /// Refused as `Fenced` when this process does not hold the lease at this epoch. `None` for creation and
     /// deletion only.
     pub fence: Option<Epoch>,
+    /// All or none of them.
     pub changes: Vec<Change>,
 }
 
@@ -266,22 +195,27 @@ pub type Done = Box<dyn FnOnce(StoreResult<()>) + Send>;
 /// What a session adds up to when it is opened; read in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRecord {
+    /// The session's own row.
     pub row: SessionRow,
     /// Highest seq given out, 0 if none.
     pub last_seq: i64,
     /// One past the last index in the log, 0 if it is empty.
     pub next_index: u64,
+    /// The run that is under way, or was when its process ended.
     pub live_run: Option<LiveRun>,
     /// Unfired messages (queued_at set, seq null, queue_canceled_at not set) in firing order: queued_at, then
     /// id.
     pub queued: Vec<MessageId>,
+    /// How often the lease has changed hands.
     pub epoch: Epoch,
     /// Whether a living process (this or another) holds the lease.
     pub owner: Owner,
 }
 
+/// Who may write to a session now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
+    /// Nobody.
     Nobody,
     /// The lease is ours.
     Us,
@@ -294,13 +228,16 @@ pub enum Owner {
 /// Where the next page of rows starts: after this (seq, part index).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowCursor {
+    /// The place of the message.
     pub seq: i64,
+    /// The place of the part in it.
     pub part_index: i64,
 }
 
 /// Which rows of a conversation to read, in order of seq and part index; hidden messages are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowRange {
+    /// Where the page before ended; `None`: from the beginning.
     pub after: Option<RowCursor>,
     /// Only messages with a smaller seq.
     pub before_seq: Option<i64>,
@@ -312,6 +249,7 @@ pub struct RowRange {
 /// its further parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowPage {
+    /// Messages with their parts, in order.
     pub messages: Vec<(MessageRow, Vec<PartRow>)>,
     /// `None` when nothing follows.
     pub next: Option<RowCursor>,
@@ -320,11 +258,15 @@ pub struct RowPage {
 /// A message with its parts.
 pub type StoredMessage = (MessageRow, Vec<PartRow>);
 
+/// Keeps rows and the run log. What a commit says is there when it is done, or not at all.
 pub trait Store: Send + Sync + Debug {
     /// Queues the batch for the next group commit. Batches of one session are committed in the order given.
     fn commit(&self, batch: Batch, done: Done);
+    /// One session; `None`: there is none of that id.
     fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>>;
+    /// Rows of sessions, the latest first.
     fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>>;
+    /// One page of a conversation.
     fn read_rows(&self, session: &SessionId, range: RowRange) -> BoxFuture<'static, StoreResult<RowPage>>;
     /// One message with all its parts, hidden and queued ones too.
     fn message(&self, id: &MessageId) -> BoxFuture<'static, StoreResult<Option<StoredMessage>>>;
@@ -360,14 +302,18 @@ pub enum LeaseGrant {
     /// Ours at this epoch. `moved` when somebody else took it since the epoch the caller knew: what it has in
     /// memory is stale. Never for a caller that knew none.
     Granted {
+        /// To be named with every write.
         epoch: Epoch,
+        /// Somebody else has had it meanwhile.
         moved: bool,
     },
     /// A living process holds it.
     Elsewhere,
+    /// There is no such session.
     UnknownSession,
 }
 
+/// Which process may write to a session: one at a time.
 pub trait Leases: Send + Sync + Debug {
     /// Takes the lease unless a living process holds it; `known` is the epoch of what the caller has in memory.
     /// Taking a lease that is ours already grants the same epoch.

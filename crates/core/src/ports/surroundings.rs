@@ -16,12 +16,14 @@ pub struct WorkspaceLook {
     /// The state of version control in a few words (`branch main`, `no repository`); `None` when it can't be
     /// told.
     pub git: Option<String>,
+    /// Instructions of the user and the project.
     pub instructions: FoundInstructions,
 }
 
 /// What files of the user and of the project add to a session.
 #[derive(Debug, Default)]
 pub struct FoundKnowledge {
+    /// Skills of the user and the project.
     pub skills: Skills,
     /// Those that win first, each name once.
     pub templates: Vec<CommandTemplate>,
@@ -29,6 +31,7 @@ pub struct FoundKnowledge {
     pub left_out: Vec<String>,
 }
 
+/// What lies around a session on this machine: instructions, skills, version control.
 pub trait Surroundings: Send + Sync + Debug {
     /// Reads a few files and runs nothing: every turn waits for it. `rules` say what may not be read.
     fn look(&self, workspace: Arc<Workspace>, rules: Option<ReadRules>) -> BoxFuture<'static, WorkspaceLook>;

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::MessageId;
 
+/// Takes spans that have ended. Must not wait.
 pub trait Telemetry: Send + Sync + Debug {
     /// Takes a span that has ended. Never waits: what can't be kept is dropped.
     fn take(&self, span: FinishedSpan);
@@ -17,9 +18,12 @@ pub trait Telemetry: Send + Sync + Debug {
     fn content(&self) -> ContentPolicy;
 }
 
+/// Whether spans say what was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentPolicy {
+    /// They do not.
     Withheld,
+    /// They do.
     Sent,
 }
 
@@ -34,7 +38,9 @@ pub struct SpanId(pub [u8; 8]);
 /// A span that others can hang below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpanContext {
+    /// Of the turn.
     pub trace_id: TraceId,
+    /// Of this span.
     pub span_id: SpanId,
 }
 
@@ -50,47 +56,67 @@ impl SpanContext {
     }
 }
 
+/// Something that took its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedSpan {
+    /// What it was.
     pub name: Cow<'static, str>,
+    /// Whether we did it or waited for somebody.
     pub kind: SpanKind,
+    /// Where it hangs.
     pub context: SpanContext,
     /// `None`: it is the whole trace.
     pub parent: Option<SpanId>,
     /// Milliseconds since 1970.
     pub started_at: i64,
+    /// In milliseconds since 1970.
     pub ended_at: i64,
+    /// What is known of it.
     pub attributes: Vec<(&'static str, SpanValue)>,
+    /// How it ended.
     pub status: SpanStatus,
 }
 
 impl FinishedSpan {
+    /// One of its attributes.
     pub fn attribute(&self, key: &str) -> Option<&SpanValue> {
         self.attributes.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 }
 
+/// Whether we did it or waited for somebody.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
+    /// We did it.
     Internal,
     /// A request to somebody else.
     Client,
 }
 
+/// How something ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpanStatus {
     /// As OpenTelemetry has it: only failures say more.
     Unset,
     /// The words are content as well: they may quote a file or a prompt.
-    Failed { words: Option<String> },
+    Failed {
+        /// Why, where that may be told.
+        words: Option<String>,
+    },
 }
 
+/// What an attribute says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpanValue {
+    /// A text.
     Text(String),
+    /// Several texts.
     Texts(Vec<String>),
+    /// A whole number.
     Integer(i64),
+    /// A number.
     Number(f64),
+    /// Yes or no.
     Flag(bool),
     /// What people, models or tools said. Only where content is wanted; secrets are still in it.
     Content(Value),

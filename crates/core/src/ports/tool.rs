@@ -5,7 +5,6 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -13,32 +12,19 @@ use super::client::Question;
 use super::{BoxFuture, Delegate, SideModel, SnapshotSink};
 use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
-use crate::seen::{SeenFiles, Sight};
+use crate::seen::SeenFiles;
 use crate::skills::Skills;
-use crate::watchdog::{ReadRules, Verdict};
-use crate::work_state::{BackgroundMark, ChangesMark, TodoMark};
+use crate::watchdog::ReadRules;
 
 mod access;
 mod identity;
+mod presentation;
 mod source;
 
 pub use access::{Access, CommandAccess, CommandNature};
 pub use identity::ToolIdentity;
+pub use presentation::{Location, OutcomeMetadata, Presentation, Shown, ToolKind};
 pub use source::{FixedTools, ToolSource, ToolSources};
-
-/// How an editor draws a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolKind {
-    Read,
-    Edit,
-    Search,
-    Execute,
-    Think,
-    Fetch,
-    SwitchMode,
-    Other,
-}
 
 /// Whether a call can change anything; decides what may run side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +44,25 @@ pub struct ToolSpec {
     /// How models, rules and clients name it; unique in a session. Letters, digits, `_` and `-`, 64 at most:
     /// what every provider takes.
     pub id: Arc<str>,
+    /// What the model is told of it.
     pub description: Arc<str>,
     /// JSON Schema of the arguments; every agent's offer shares it.
     pub parameters: Arc<Value>,
+    /// How its calls are drawn.
     pub kind: ToolKind,
+    /// What its calls can change.
     pub effect: Effect,
     /// Shown by other means (`todo` is a plan): clients get no tool call for it.
     pub hidden: bool,
 }
 
 impl ToolSpec {
+    /// One that is shown; `parameters` is the JSON Schema of its arguments.
+    pub fn new(id: &str, description: &str, parameters: Value, kind: ToolKind, effect: Effect) -> Self {
+        let (id, description) = (id.into(), description.into());
+        Self { id, description, parameters: Arc::new(parameters), kind, effect, hidden: false }
+    }
+
     /// How a call looks before its arguments are understood.
     pub fn presentation(&self) -> Presentation {
         Presentation {
@@ -79,67 +74,10 @@ impl ToolSpec {
     }
 }
 
-/// A place in a file; `line` is 1-based.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Location {
-    pub path: PathBuf,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-}
-
-/// One block of what a client shows for a call.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Shown {
-    /// Markdown, already fenced where it has to be.
-    Text { text: String },
-    /// `old_text` is `None` for a new file.
-    Diff { path: PathBuf, old_text: Option<String>, new_text: String },
-    /// Of one client alone: others are shown what it printed, once that is known.
-    Terminal {
-        terminal_id: String,
-        /// Markdown.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        printed: Option<String>,
-    },
-    /// A small picture, in base64.
-    Image { mime: String, data: String },
-    /// A file that is only named.
-    Link { path: PathBuf, mime: String, size: u64 },
-}
-
-/// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored
-/// with the part.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Presentation {
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub title: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<ToolKind>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub locations: Vec<Location>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub content: Vec<Shown>,
-    /// No tool call is shown to clients.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
-    /// How many bytes at the end of a textual result are notes for the model; clients do not get them.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub note_bytes: usize,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<OutcomeMetadata>,
-    /// Why the call ran or did not. Never set by a tool.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Verdict>,
-}
-
-fn is_zero(count: &usize) -> bool {
-    *count == 0
-}
-
 /// A call that has been understood: what it would touch and how it looks before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolPlan {
+    /// What the call would touch.
     pub accesses: Vec<Access>,
     /// Title, kind, locations, diff preview.
     pub presentation: Presentation,
@@ -155,6 +93,7 @@ pub struct ToolPlan {
 }
 
 impl ToolPlan {
+    /// A call that would run once its accesses pass.
     pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
         Self { accesses, presentation, questions: Vec::new(), proposes: None, problem: None, note: None }
     }
@@ -175,45 +114,28 @@ impl ToolPlan {
     }
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct OutcomeMetadata {
-    pub duration_ms: u64,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub truncated: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output_path: Option<PathBuf>,
-    /// The files it read or changed, as they were when it ended.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub seen: Vec<Sight>,
-    /// Of a command.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub exit_code: Option<i32>,
-    /// The commands in the background that it tells of.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub background: Vec<BackgroundMark>,
-    /// The task list as it is from now on.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub todos: Option<Vec<TodoMark>>,
-    /// What a session changed that worked for the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub changes: Option<ChangesMark>,
-}
-
 /// The envelope: one result per call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {
     /// `data` is what the model gets (a string, or JSON).
     Output {
+        /// A string, or JSON.
         data: Value,
+        /// How the call looks now.
         presentation: Presentation,
     },
     /// A picture for the model. Its bytes are kept for it, and clients are shown it, by the loop.
     Picture {
+        /// What was found.
         found: FoundPicture,
+        /// How the call looks now.
         presentation: Presentation,
     },
+    /// The call failed, which the model is told.
     Error {
+        /// What was wrong, and what to do: for the model.
         text: String,
+        /// How the call looks now; `None`: as before.
         presentation: Option<Presentation>,
     },
 }
@@ -221,9 +143,11 @@ pub enum ToolOutcome {
 /// A picture as a tool found it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPicture {
+    /// Where it was found.
     pub path: PathBuf,
     /// By its content.
     pub mime: &'static str,
+    /// The whole file.
     pub bytes: Vec<u8>,
     /// What the tool says beside it, if anything.
     pub text: String,
@@ -232,9 +156,11 @@ pub struct FoundPicture {
 /// Where the session works. Fixed at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {
+    /// Whose it is.
     pub session_id: SessionId,
     /// Relative paths are resolved against this.
     pub root: PathBuf,
+    /// Directories that the session may touch beside the root.
     pub additional: Vec<PathBuf>,
     /// Host-owned, made when first used; reachable without asking.
     pub scratch: PathBuf,
@@ -254,6 +180,7 @@ impl Workspace {
 /// Where a call works.
 #[derive(Clone, Debug)]
 pub struct Site {
+    /// The directories of the session.
     pub workspace: Arc<Workspace>,
     /// Directories outside the workspace that the user granted for this call or session.
     pub granted: Arc<[PathBuf]>,
@@ -314,23 +241,32 @@ pub trait Progress: Send + Sync + Debug {
     fn data(&self, name: &str, data: Value);
 }
 
+/// Everything that a call gets to run with.
 #[derive(Clone, Debug)]
 pub struct ToolRuntime {
+    /// Which call it is.
     pub call_id: CallId,
+    /// Where it works.
     pub site: Site,
+    /// How far it may reach over the network.
     pub network: NetworkGrant,
+    /// Whether its processes may change anything.
     pub writes: WriteGrant,
     /// Told before a file is changed; `None` where no snapshots are kept.
     pub snapshots: Option<Arc<dyn SnapshotSink>>,
     /// What the result may take of the model's context; tools have bounds of their own beside it.
     pub result_bytes: usize,
+    /// Where it tells how far it has come.
     pub progress: Arc<dyn Progress>,
     /// For a tool that was asked for a model's answer; `None` where there is none.
     pub side_model: Option<Arc<dyn SideModel>>,
+    /// Fires when the call is to end.
     pub cancel: CancellationToken,
 }
 
+/// Something that a model can call.
 pub trait Tool: Send + Sync + Debug {
+    /// What it is. The same as long as the process runs.
     fn spec(&self) -> &ToolSpec;
     /// How rules name it.
     fn permission(&self) -> &str {

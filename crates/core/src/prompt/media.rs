@@ -13,11 +13,14 @@ use crate::ports::model::ModelInfo;
 /// A prompt block of its own kind. Embedded resources are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
+    /// A picture.
     Image,
+    /// A recording.
     Audio,
 }
 
 impl Block {
+    /// As the protocol names it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -25,6 +28,7 @@ impl Block {
         }
     }
 
+    /// The kind of that name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Image, Self::Audio].into_iter().find(|block| block.as_str() == text)
     }
@@ -33,8 +37,11 @@ impl Block {
 /// What a model may be given natively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Pictures.
     Image,
+    /// Recordings.
     Audio,
+    /// PDF files.
     Pdf,
 }
 
@@ -50,6 +57,7 @@ impl Kind {
         }
     }
 
+    /// Whether this model is given such files.
     pub fn is_taken_by(self, info: &ModelInfo) -> bool {
         match self {
             Self::Image => info.images,
@@ -70,8 +78,11 @@ impl Kind {
 /// A picture in the form that providers take, in the blob store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fitted<'a> {
+    /// Names it in the blob store.
     pub digest: &'a str,
+    /// What it is.
     pub mime: &'a str,
+    /// In bytes.
     pub size: u64,
 }
 
@@ -92,6 +103,7 @@ pub struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
+    /// What was kept beside a part; empty where nothing was.
     pub fn of(provider_metadata: Option<&'a Value>) -> Self {
         let ours = provider_metadata.and_then(own);
         let text = |key: &str| ours.and_then(|ours| ours.get(key)?.as_str());
@@ -182,7 +194,7 @@ fn given(part: &Part) -> Option<(Kind, &str)> {
 }
 
 /// The names of the files of a prompt that no model is shown: it is told their name, type and size only.
-pub fn described_names(parts: &[Part]) -> Vec<String> {
+pub(crate) fn described_names(parts: &[Part]) -> Vec<String> {
     let name = |part: &Part| {
         let Part::File { media_type, filename, provider_metadata, .. } = part else { return None };
         let marks = Marks::of(provider_metadata.as_ref());
@@ -259,7 +271,7 @@ pub fn rejected_name(part: &Part) -> Option<&str> {
 }
 
 /// The part as it was before a provider rejected it.
-pub fn as_sent(mut part: Part) -> Part {
+pub(crate) fn as_sent(mut part: Part) -> Part {
     match &mut part {
         Part::File { provider_metadata, .. } => {
             if Marks::of(provider_metadata.as_ref()).rejected.is_some() {

@@ -22,7 +22,7 @@ pub const BLOB_SCHEME: &str = "attache-blob:";
 pub const CONTEXT: &str = "context";
 
 /// Moves what is above the inline size to the blob store.
-pub async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn Blobs) -> StoreResult<()> {
+pub(crate) async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn Blobs) -> StoreResult<()> {
     for part in parts {
         match part {
             Part::File { url, provider_metadata, .. } => {
@@ -52,7 +52,11 @@ pub async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn Blobs) 
 }
 
 /// The same for a file that a model made, before it is recorded.
-pub async fn shelve_chunk(chunk: &mut Chunk, session: &SessionId, blobs: &dyn Blobs) -> StoreResult<()> {
+pub(crate) async fn shelve_chunk(
+    chunk: &mut Chunk,
+    session: &SessionId,
+    blobs: &dyn Blobs,
+) -> StoreResult<()> {
     let Chunk::File { url, rest, .. } = chunk else { return Ok(()) };
     let Some(bytes) = large_file(url) else { return Ok(()) };
     let size = Some(bytes.len() as u64);

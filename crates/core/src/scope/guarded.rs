@@ -58,13 +58,17 @@ struct Places {
 /// A place that a name of the home leads over or to: who changes it decides what that name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedTo {
+    /// The place.
     pub path: PathBuf,
     /// The name at home.
     pub name: &'static str,
+    /// What is there, or would be.
     pub kind: ProtectedKind,
+    /// How the name leads to it.
     pub step: ChainStep,
 }
 
+/// How a place lies on the way of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainStep {
     /// A link, or what could become one: only this very name counts, what lies below is somewhere else.
@@ -180,6 +184,7 @@ impl PartialEq for Guarded {
 impl Eq for Guarded {}
 
 impl Guarded {
+    /// Nothing but the user's home and the files of this program.
     pub fn new(home: Option<PathBuf>, own: Vec<PathBuf>) -> Self {
         Self { home, own, ..Self::default() }
     }

@@ -18,10 +18,11 @@ pub fn owner(session: &SessionId) -> SessionId {
 }
 
 /// The session whose contents an owner has, if it has any.
-pub fn session_of(owner: &SessionId) -> Option<SessionId> {
+pub(crate) fn session_of(owner: &SessionId) -> Option<SessionId> {
     owner.as_str().strip_suffix(SUFFIX).map(SessionId::new)
 }
 
+/// Keeps contents of files for one session.
 #[derive(Debug)]
 pub struct SnapshotShelf {
     blobs: Arc<dyn Blobs>,
@@ -32,6 +33,7 @@ pub struct SnapshotShelf {
 }
 
 impl SnapshotShelf {
+    /// A shelf in that store.
     pub fn new(blobs: Arc<dyn Blobs>, session: &SessionId) -> Self {
         Self { blobs, owner: owner(session), used: Mutex::default() }
     }

@@ -7,18 +7,31 @@ use crate::chunk::{Chunk, FinishReason, Rest};
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnEnd {
+    /// The model has said its last word.
     Finished(FinishReason),
+    /// The turn has had as many model calls as it may.
     StepLimit,
+    /// Somebody cancelled it.
     Aborted,
-    Failed { kind: FailureKind, message: String },
+    /// It could not go on.
+    Failed {
+        /// Whose fault that is.
+        kind: FailureKind,
+        /// What happened, in words for the user.
+        message: String,
+    },
 }
 
+/// What a turn failed of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// Credentials are missing or wrong.
     Auth,
+    /// The provider.
     Model,
+    /// The storage.
     Store,
+    /// A mistake of ours.
     Internal,
 }
 

@@ -30,6 +30,7 @@ struct AlwaysSubject {
 }
 
 impl Always {
+    /// The rules that such an answer makes.
     pub fn rules(&self, action: Action) -> Vec<Rule> {
         let rule = |subject: &AlwaysSubject| Rule::new(&subject.permission, &subject.pattern, action);
         self.subjects.iter().map(rule).collect()
@@ -60,7 +61,7 @@ impl Judge<'_> {
 
     /// What "always" means when it shall cover every change to files of the workspace; `None` where the
     /// call asks for anything else, or still would.
-    pub fn always_edits(&self, matter: &Matter<'_>) -> Option<Always> {
+    pub(crate) fn always_edits(&self, matter: &Matter<'_>) -> Option<Always> {
         let is_edit = |subject: &AlwaysSubject| subject.permission == EDIT;
         let lies_inside = |access: &Access| match reach(access, self.workspace, self.granted) {
             AccessReach::Inside => true,

@@ -16,8 +16,10 @@ pub enum Approval {
 }
 
 impl Approval {
+    /// Every level, the strictest first.
     pub const ALL: [Self; 3] = [Self::Ask, Self::Edits, Self::All];
 
+    /// As configurations and clients name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -26,6 +28,7 @@ impl Approval {
         }
     }
 
+    /// The level of that name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|approval| approval.as_str() == text)
     }
@@ -86,6 +89,7 @@ impl HostContainment {
         Self(Arc::new(LazyLock::new(Box::new(look))))
     }
 
+    /// What there is; the first who asks waits.
     pub fn get(&self) -> Containment {
         **self.0
     }

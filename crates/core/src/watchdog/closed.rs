@@ -39,6 +39,7 @@ impl ReadRules {
         self.books.iter().any(closed)
     }
 
+    /// Whether this file is passed over.
     pub fn denies(&self, file: &Path) -> bool {
         let denied = |rules: &Arc<Rulebook>| {
             let entry = rules.decide(READ, &file.to_string_lossy());

@@ -22,6 +22,7 @@ pub(crate) const READING_COMMANDS_RUN: &str = "only commands that read run";
 /// Which commands an agent may run at all, whatever rules, approvals and answers say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commands {
+    /// Whatever rules let pass.
     #[default]
     Any,
     /// Those that are known to read only, without the network.
@@ -30,6 +31,7 @@ pub enum Commands {
 
 /// Everything that a verdict depends on besides the call.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "each is what its type says")]
 pub struct Judge<'a> {
     pub rules: &'a Rulebook,
     pub commands: Commands,
@@ -42,14 +44,17 @@ pub struct Judge<'a> {
 
 /// The call that is judged.
 #[derive(Clone, Copy, Debug)]
+#[allow(missing_docs, reason = "each is what its type says")]
 pub struct Matter<'a> {
     pub tool: &'a str,
     pub effect: Effect,
     pub accesses: &'a [Access],
 }
 
+/// What became of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
+    /// Whether it runs, and why.
     pub verdict: Verdict,
     /// Directories outside the session's own that it would touch.
     pub outside: Vec<PathBuf>,
@@ -62,6 +67,7 @@ pub struct Judged {
 }
 
 impl Judge<'_> {
+    /// The verdict about a call. Depends on nothing but what is given.
     pub fn judge(&self, matter: &Matter<'_>) -> Judged {
         let touched = matter.accesses.iter().map(|access| self.access(access, matter.tool));
         // Of two that say as much, what is touched is the reason.
@@ -312,7 +318,7 @@ impl Judge<'_> {
 
 impl Judged {
     /// What a call may reach that a person allowed: they have seen the hosts it names.
-    pub fn network_once_allowed(&self, accesses: &[Access]) -> NetworkGrant {
+    pub(crate) fn network_once_allowed(&self, accesses: &[Access]) -> NetworkGrant {
         let by_answer = |host: &str| match host {
             ANY_HOST => NetworkGrant::Granted,
             _ => NetworkGrant::GrantedByName,

@@ -19,7 +19,9 @@ pub struct Pattern {
 /// What relative patterns of paths are relative to.
 #[derive(Clone, Copy, Debug)]
 pub struct PatternBase<'a> {
+    /// Where relative patterns begin.
     pub root: &'a Path,
+    /// What `~` stands for.
     pub home: Option<&'a Path>,
 }
 
@@ -49,6 +51,7 @@ impl Pattern {
         Self { pieces, stem }
     }
 
+    /// Whether the whole text fits.
     pub fn matches(&self, text: &str) -> bool {
         if self.stem.as_deref() == Some(text) {
             return true;

@@ -8,19 +8,26 @@ use serde_json::Value;
 use crate::limits::RULE_CHARACTERS;
 use crate::tool_names::BUILTIN_TOOLS;
 
+/// What is done about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
+    /// It runs.
     Allow,
+    /// A person decides.
     Ask,
+    /// It does not run.
     Deny,
 }
 
 /// `permission` names the kind of access or a tool, `pattern` what it touches; `*` fits anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rule {
+    /// `read`, `edit`, `bash`, `network` or the name of a tool.
     pub permission: String,
+    /// What it is about: a path, a command, a host; `*` stands for anything.
     pub pattern: String,
+    /// What is done.
     pub action: Action,
 }
 
@@ -42,14 +49,19 @@ pub enum Scope {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Firmness {
+    /// They may.
     #[default]
     Plain,
+    /// They may not: they can only be stricter.
     Pinned,
 }
 
+/// A rule of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestRule {
+    /// What it says.
     pub rule: Rule,
+    /// Whether others may loosen it.
     pub firmness: Firmness,
 }
 
@@ -69,8 +81,10 @@ pub(super) const ACCESSES: [&str; 4] = [READ, EDIT, BASH, NETWORK];
 const MCP: &str = "mcp:";
 
 impl Action {
+    /// Every action.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
+    /// As configurations name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -79,6 +93,7 @@ impl Action {
         }
     }
 
+    /// The action of that name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == text)
     }
@@ -97,6 +112,7 @@ impl Scope {
 }
 
 impl Rule {
+    /// A rule as a configuration writes it.
     pub fn new(permission: &str, pattern: &str, action: Action) -> Self {
         Self { permission: permission.to_owned(), pattern: pattern.to_owned(), action }
     }
@@ -112,6 +128,7 @@ impl Rule {
         ACCESSES.contains(&permission)
     }
 
+    /// Whether rules can be about this.
     pub fn is_known_permission(permission: &str) -> bool {
         let names_a_foreign_tool = |rest: &str| {
             rest.split_once(':').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
@@ -157,6 +174,7 @@ impl Rules {
         Self(entries.iter().filter_map(|entry| Rule::deserialize(entry).ok()).collect())
     }
 
+    /// As the session's row keeps them.
     pub fn to_json(&self) -> Value {
         serde_json::to_value(&self.0).unwrap_or_default()
     }
@@ -172,6 +190,7 @@ impl Rules {
         self.0.retain(|rule| rule.permission != permission);
     }
 
+    /// Each of them, the earliest first.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }

@@ -28,6 +28,7 @@ pub(super) struct RulebookEntry {
 }
 
 impl Rulebook {
+    /// The rules of all scopes, each behind those that it may overrule.
     pub fn new(
         manifest: &[ManifestRule],
         configuration: &[Rule],

@@ -8,9 +8,12 @@ use super::approval::Approval;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Rule, Scope};
 use crate::legible::legible_path;
 
+/// What is done about a call, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
+    /// What is done.
     pub action: Action,
+    /// Who or what decided.
     #[serde(flatten)]
     pub reason: Reason,
 }
@@ -19,30 +22,63 @@ pub struct Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Reason {
+    /// A rule.
     Rule {
+        /// Where it comes from.
         scope: Scope,
+        /// Whether others may loosen it.
         #[serde(default)]
         firmness: Firmness,
+        /// The rule.
         rule: Rule,
     },
     /// What holds by default.
-    Default { why: String },
+    Default {
+        /// In words.
+        why: String,
+    },
     /// The session's approval lets it pass.
-    Approval { approval: String },
+    Approval {
+        /// Its level.
+        approval: String,
+    },
     /// What holds commands here is not enough.
-    Containment { why: String },
+    Containment {
+        /// In words.
+        why: String,
+    },
     /// A command that can't be understood: no rule lets it pass.
-    Unclear { why: String },
+    Unclear {
+        /// In words.
+        why: String,
+    },
     /// Outside of everything the session may reach by itself.
-    Outside { directory: PathBuf },
+    Outside {
+        /// The one that would be touched.
+        directory: PathBuf,
+    },
     /// A host that was not granted.
-    Host { host: String },
+    Host {
+        /// Its name.
+        host: String,
+    },
     /// No grant reaches it.
-    Guarded { why: String },
+    Guarded {
+        /// In words.
+        why: String,
+    },
     /// The user was asked, for this reason.
-    Person { why: String },
+    Person {
+        /// In words.
+        why: String,
+    },
     /// A hook said so. It may have given a reason.
-    Hook { hook: String, why: String },
+    Hook {
+        /// Which one.
+        hook: String,
+        /// In words; may be empty.
+        why: String,
+    },
 }
 
 impl Verdict {
@@ -70,7 +106,7 @@ impl Verdict {
     }
 
     /// Why it asks, in words that follow "because".
-    pub fn why_asked(&self) -> String {
+    pub(crate) fn why_asked(&self) -> String {
         match (self.action, &self.reason) {
             (Action::Ask, reason @ (Reason::Rule { .. } | Reason::Hook { .. })) => {
                 format!("{} says so", reason.in_words())
@@ -135,6 +171,7 @@ impl Reason {
         }
     }
 
+    /// For people.
     pub fn in_words(&self) -> String {
         match self {
             Self::Rule { scope, firmness, rule } => {

@@ -29,6 +29,7 @@ const OWN: Compatibility = Compatibility { turns: Turns::Alternate, ..PLAIN };
 /// Servers of one's own are asked what they have.
 const ASKED: Shelf = Shelf { models_dev: None, families: &[], preferred: &[] };
 
+/// Every vendor that needs no configuration.
 pub static VENDORS: &[Vendor] = &[
     Vendor {
         id: "anthropic",

@@ -33,15 +33,21 @@ pub use key::SearchKey;
 /// The services that can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchProvider {
+    /// Brave Search.
     Brave,
+    /// Tavily.
     Tavily,
+    /// Exa.
     Exa,
+    /// A SearXNG server of the user's own.
     Searxng,
 }
 
 impl SearchProvider {
+    /// Every provider.
     pub const ALL: [Self; 4] = [Self::Brave, Self::Tavily, Self::Exa, Self::Searxng];
 
+    /// As configurations name it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Brave => "brave",
@@ -87,7 +93,9 @@ enum Service {
     Searxng,
 }
 
+/// Why there can be no search.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum SearchEndpointError {
     #[error("{0} can't be asked without a key")]
     NoKey(&'static str),

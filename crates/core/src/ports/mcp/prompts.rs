@@ -9,26 +9,34 @@ use crate::part::Part;
 pub struct ServerPrompt {
     /// `SERVER:PROMPT`, without blanks; no other prompt of the session has it.
     pub command: Arc<str>,
+    /// One line, for lists of commands.
     pub description: Arc<str>,
+    /// What is written behind its name, in order.
     pub arguments: Arc<[PromptArgument]>,
 }
 
+/// One argument of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptArgument {
     /// As its server calls it.
     pub name: String,
+    /// Whether it can be left out.
     pub need: ArgumentNeed,
 }
 
+/// Whether an argument can be left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentNeed {
+    /// It can't.
     Required,
+    /// It can.
     Optional,
 }
 
 /// What a model gets in the place of the command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WrittenPrompt {
+    /// What it says.
     pub text: String,
     /// Pictures that belong to it.
     pub pictures: Vec<Part>,

@@ -9,6 +9,7 @@ use crate::ports::BoxFuture;
 /// A session that refers to blobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobOwner {
+    /// Whose they are.
     pub session: SessionId,
     /// When it last put one that it had not referred to before (milliseconds since 1970).
     pub touched_at: i64,
@@ -19,6 +20,7 @@ pub trait Blobs: Send + Sync + Debug {
     /// Stores the bytes for a session and gives their SHA-256 (hex). Storing the same bytes twice keeps one
     /// copy.
     fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>>;
+    /// The whole attachment; `None`: there is none of that name.
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>>;
     /// Everything that one session refers to, another refers to as well. No content is read or copied.
     fn share(&self, from: &SessionId, with: &SessionId) -> BoxFuture<'static, StoreResult<()>>;

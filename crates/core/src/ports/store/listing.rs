@@ -8,11 +8,15 @@ use crate::ids::SessionId;
 /// out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionQuery {
+    /// Sessions of this directory only.
     pub workspace_root: Option<PathBuf>,
     /// Continue after this (updated_at, id).
     pub after: Option<(i64, SessionId)>,
+    /// Rows at most.
     pub limit: usize,
+    /// Archived sessions, too.
     pub include_archived: bool,
+    /// Which sessions are meant at all.
     pub listed: ListedSessions,
 }
 

@@ -7,10 +7,13 @@ use std::path::PathBuf;
 pub enum Access {
     /// Absolute, lexically normal paths.
     ReadPath(PathBuf),
+    /// Like those that are read.
     WritePath(PathBuf),
+    /// A command that would run.
     Command(CommandAccess),
     /// A host on the network, in lower case, that would be reached; `*` where it is not known which.
     Network {
+        /// As it is named, without a port.
         host: String,
     },
 }
@@ -23,6 +26,7 @@ pub struct CommandAccess {
     pub words: Vec<String>,
     /// Where it would run, absolute and lexically normal.
     pub directory: PathBuf,
+    /// What is known of it without running it.
     pub nature: CommandNature,
     /// How many words, from the first, an "always" answer covers with anything behind them (`cargo test`: 2).
     /// 0: this line only.

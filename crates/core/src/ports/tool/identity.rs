@@ -13,6 +13,7 @@ const DIGITS: usize = 24;
 /// Names of arguments that are kept to say which have changed.
 const NAMES: usize = 40;
 
+/// What a tool is, in digests: enough to see that it has become another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolIdentity {
     /// Digests of how its server is reached, of what it says of itself and of its schema.
@@ -53,7 +54,7 @@ impl ToolIdentity {
     }
 
     /// What is other now than what was kept, in words.
-    pub fn changes_since(&self, kept: Option<&str>) -> String {
+    pub(crate) fn changes_since(&self, kept: Option<&str>) -> String {
         let Some(before) = kept.and_then(Self::from_text) else { return "it is another tool".to_owned() };
         let mut changes = Vec::new();
         if before.reached != self.reached {

@@ -26,10 +26,12 @@ impl ToolSource for FixedTools {
 pub struct ToolSources(Arc<[Arc<dyn ToolSource>]>);
 
 impl ToolSources {
+    /// Asked in this order; of two tools with one name the first counts.
     pub fn new(sources: Vec<Arc<dyn ToolSource>>) -> Self {
         Self(sources.into())
     }
 
+    /// Each of them, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn ToolSource>> {
         self.0.iter()
     }

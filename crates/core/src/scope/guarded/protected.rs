@@ -12,22 +12,31 @@ use super::lower;
 pub struct ProtectedName {
     /// In lower case, `/` between its parts; the last may hold `*`.
     pub name: &'static str,
+    /// Where the name counts.
     pub place: Where,
+    /// What has this name.
     pub kind: ProtectedKind,
+    /// What keeps a command from making it.
     pub missing: WhenMissing,
+    /// Why, in words for the user.
     pub reason: &'static str,
 }
 
+/// Where a name counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
+    /// In every directory.
     Anywhere,
     /// What shells, desktops and editors read from the home only: elsewhere nothing keeps it from being made.
     Home,
 }
 
+/// What has a protected name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtectedKind {
+    /// A file.
     File,
+    /// A directory with all that is in it.
     Directory,
 }
 
@@ -41,6 +50,7 @@ pub enum WhenMissing {
 }
 
 impl ProtectedName {
+    /// Whether it stands for several names.
     pub fn has_wildcard(&self) -> bool {
         self.name.contains('*')
     }

@@ -7,6 +7,7 @@ use reqwest::header::HeaderValue;
 
 use super::SearchError;
 
+/// A key that is never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SearchKey(Arc<str>);
 

@@ -1,0 +1,42 @@
+//! The keys there are, for the reference in docs/. For tests only.
+
+use super::file::TABLES;
+use super::hook_table::HOOK_KEYS;
+use super::keys::KEYS;
+use super::mcp_table::SERVER_KEYS;
+use super::oauth_table::OAUTH_KEYS;
+use super::permission_table::RULE_KEYS;
+use super::provider_table::{MODEL_KEYS, PRICE_KEYS, PROVIDER_KEYS};
+
+/// A key that holds one value.
+pub(crate) struct KeyReference {
+    pub(crate) path: &'static str,
+    pub(crate) expected: &'static str,
+    pub(crate) variable: String,
+}
+
+pub(crate) fn keys() -> Vec<KeyReference> {
+    let reference = |key: &super::SettingKey| KeyReference {
+        path: key.path,
+        expected: key.expected,
+        variable: key.variable(),
+    };
+    KEYS.iter().map(reference).collect()
+}
+
+/// Tables whose entries the user names or repeats, with their keys.
+pub(crate) fn tables() -> Vec<(&'static str, &'static [&'static str])> {
+    let tables: Vec<(&str, &[&str])> = vec![
+        ("[[permissions]]", &RULE_KEYS),
+        ("[[hooks]]", &HOOK_KEYS),
+        ("[mcp.NAME]", &SERVER_KEYS),
+        ("[mcp.NAME.oauth]", &OAUTH_KEYS),
+        ("[providers.NAME]", &PROVIDER_KEYS),
+        ("[providers.NAME.models.\"MODEL\"]", &MODEL_KEYS),
+        ("[providers.NAME.models.\"MODEL\".price]", &PRICE_KEYS),
+    ];
+    for known in TABLES {
+        assert!(tables.iter().any(|(table, _)| table.contains(known)), "[{known}] is missing here");
+    }
+    tables
+}
