@@ -13,6 +13,9 @@ use attache_core::legible::legible_path;
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::mcp::with_options_first;
+use crate::usage_error::OrWrongUsage;
+
 pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
@@ -48,7 +51,7 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
-    /// Ask the agent once, for scripts and pipelines: `-p`
+    /// Talk to the agent in this terminal; for scripts: `-p` prints one answer
     Chat(ChatArgs),
     /// Play one full session in this terminal; needs no key and no network
     #[command(help_template = PLAIN_HELP, override_usage = "attache demo", after_help = "Example:\n  attache demo")]
@@ -227,7 +230,7 @@ pub(crate) enum SessionsCommand {
     #[command(after_help = "Example:\n  attache sessions list --limit 10")]
     List(ListArgs),
     /// Show one session
-    #[command(after_help = "Example:\n  attache sessions show ses_019a2b3c4d5e6fAbCdEfGhIjKl --full")]
+    #[command(after_help = "Example:\n  attache sessions show latest --full")]
     Show(ShowArgs),
     /// Search all sessions for words
     #[command(after_help = "Example:\n  attache sessions search login \"time out\"")]
@@ -246,7 +249,7 @@ pub(crate) enum SessionsCommand {
     /// Leave one session out of the list; it stays stored
     #[command(after_help = "Example:\n  attache sessions archive ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
     Archive {
-        /// Session id, or its beginning
+        /// Session id, its beginning, or `latest`
         id: String,
         /// List it again
         #[arg(long)]
@@ -255,7 +258,7 @@ pub(crate) enum SessionsCommand {
     /// Delete one session with all its messages and attachments
     #[command(after_help = "Example:\n  attache sessions delete ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
     Delete {
-        /// Session id, or its beginning
+        /// Session id, its beginning, or `latest`
         id: String,
         /// Delete without asking
         #[arg(short, long)]
@@ -265,7 +268,7 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// Session id, or its beginning
+    /// Session id, its beginning, or `latest`
     pub(crate) id: String,
     /// Format; if left out, the ending of FILE decides, and jsonl without a FILE
     #[arg(long, value_enum)]
@@ -317,7 +320,8 @@ pub(crate) enum ExportFormat {
 impl Args {
     /// Reads the process's arguments. The error is what clap says: help and version among them.
     pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
-        let args = Self::try_parse_from(with_help_as_option(std::env::args_os()))?;
+        let words = with_options_first(with_help_as_option(std::env::args_os()));
+        let args = Self::try_parse_from(words).map_err(one_prompt)?;
         if args.command.is_none() && !args.global.print_config {
             let message = "a command is missing: acp, chat, demo, models, auth, doctor, mcp, sessions, usage or completions";
             return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
@@ -338,6 +342,7 @@ impl Args {
         }
         std::env::set_current_dir(&*directory)
             .with_context(|| format!("--cwd: can't work in {}", legible_path(directory)))
+            .or_wrong_usage()
     }
 
     /// Whether an editor waits for answers to its requests.
@@ -365,6 +370,28 @@ impl Args {
             )
             | None => None,
         }
+    }
+}
+
+/// Words without quotes are the commonest slip of who asks something.
+fn one_prompt(error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let of_chat = std::env::args_os().nth(1).is_some_and(|command| command == "chat");
+    let word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
+        Some(_) | None => return error,
+    };
+    if !of_chat || error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let message = format!(
+        "`{}` is a second prompt: put all of it in quotes, as in attache chat -p \"say hi there\"",
+        word.escape_debug()
+    );
+    let mut command = Args::command();
+    match command.find_subcommand_mut("chat") {
+        Some(chat) => chat.error(ErrorKind::UnknownArgument, message),
+        None => error,
     }
 }
 

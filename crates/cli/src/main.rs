@@ -2,6 +2,7 @@
 //! command.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 
@@ -49,6 +50,7 @@ mod troubles;
 mod trust;
 mod unfinished_imports;
 mod usage;
+mod usage_error;
 mod web_search;
 mod when;
 
@@ -64,7 +66,7 @@ fn main() -> ExitCode {
     };
     if let Err(error) = args.settle_paths() {
         answer::note(&format!("attache: {error:#}"));
-        return ExitCode::FAILURE;
+        return usage_error::exit_code(&error);
     }
     if args.runs_an_agent() {
         // It runs commands of others: before the first of them, and before a key is read.
@@ -78,7 +80,7 @@ fn main() -> ExitCode {
             if args.serves_an_editor() {
                 acp::refuse_from_the_start(&format!("{error:#}"));
             }
-            ExitCode::FAILURE
+            usage_error::exit_code(&error)
         }
     }
 }
@@ -126,7 +128,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         return init::run(&dirs, init);
     }
     if let (Some(CliCommand::Trust(trust)), false) = (&args.command, args.global.print_config) {
-        trust::run(&dirs, trust)?;
+        trust::run(&Arc::new(config), &dirs, trust)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.global.print_config {
@@ -137,7 +139,10 @@ fn run(args: &Args) -> Result<ExitCode> {
     let destination = logging::Destination::of(args, &dirs);
     let logging = logging::start(destination, args.global.verbosity, &environment)?;
     let sources = Sources::new(config, dirs, &environment);
-    if let Some(warning) = logging.warning() {
+    // Where nothing at all can be written, the command says that, and once is enough.
+    if let Some(warning) = logging.warning()
+        && sources.dirs.create().is_ok()
+    {
         sources.troubles.report("There is no log file", warning.to_owned());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
@@ -189,6 +194,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
 /// A user who types the command by hand most likely wanted something else.
 const ACP_ON_A_TERMINAL: &str = "\
 attache acp is what an editor starts: it waits for ACP messages, one JSON object per line, on standard input.
+  attache chat                talk to the agent in this terminal
   attache init                put attache into your editor's settings
   attache demo                see a whole session in this terminal
 Ctrl-D ends it.";

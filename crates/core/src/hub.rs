@@ -44,7 +44,7 @@ use histories::Histories;
 pub use participant::Participant;
 pub use place::{NewSession, SessionPlace};
 pub use removal::StoredSessions;
-pub use settings::{People, Ports, Settings};
+pub use settings::{People, Ports, Settings, StandIn};
 pub use stored::FoundSession;
 
 pub use crate::fork::ForkPoint;
@@ -131,6 +131,13 @@ impl Shared {
     /// No provider can be used now.
     pub(crate) fn no_model(&self) -> HubError {
         HubError::NoModel(self.ports.model.provider_problems())
+    }
+
+    /// A model that was chosen and can't be used now.
+    pub(crate) fn unusable_model(&self, model: &ModelRef) -> HubError {
+        let why = self.ports.model.why_not(model);
+        let why = why.unwrap_or_else(|| "its provider can't be used now".to_owned());
+        HubError::UnusableModel { model: model.without_variant(), why }
     }
 
     fn gather_choices(ports: &Ports) -> Choices {

@@ -127,6 +127,10 @@ impl Skills {
         self.list.is_empty()
     }
 
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     pub fn find(&self, name: &str) -> Option<&Arc<Skill>> {
         self.list.iter().find(|skill| *skill.name == *name)
     }

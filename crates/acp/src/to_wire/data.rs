@@ -200,7 +200,9 @@ fn tell(entry: Entry<'_>, view: &WireView, news: NoticeUpdate<'_>, out: &mut Vec
     let description = description.filter(|description| !description.is_empty());
     match (view.notices, view.thoughts) {
         (Notices::Wanted, _) => {
-            let notice = Notice::new(severity, title).description(description.map(str::to_owned));
+            let passing = (lasting == Lasting::Moment).then(passing);
+            let notice =
+                Notice::new(severity, title).description(description.map(str::to_owned)).meta(passing);
             line::update(entry, &SessionUpdate::Notice(notice), out)
         }
         (Notices::Unwanted, ThoughtUpdates::Show) => {
@@ -228,10 +230,15 @@ fn aside(entry: Entry<'_>, words: String, lasting: Lasting) -> SessionUpdate {
         chunk = chunk.message_id(StepMessageId::of(entry).to_string().as_str());
     }
     if lasting == Lasting::Moment {
-        let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
-        chunk = chunk.meta(Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]));
+        chunk = chunk.meta(passing());
     }
     SessionUpdate::AgentThoughtChunk(chunk)
+}
+
+/// Marks what no load repeats.
+fn passing() -> Meta {
+    let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
+    Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))])
 }
 
 fn text<'a>(data: &'a Value, key: &str) -> Option<&'a str> {

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use attache_core::watchdog::Rule;
+use attache_core::watchdog::{Rule, meant_permission};
 use clap::ValueEnum;
+
+use crate::config::nearest;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(help_template = HELP, override_usage = "attache chat [OPTIONS] [PROMPT]")]
@@ -67,7 +69,6 @@ const HELP: &str = "\
 {about}
 
 {usage-heading} {usage}
-
   -p, --print            Print one answer; what is piped in is the prompt, or context of PROMPT
       --output FORMAT    With -p: text; json: one object; jsonl: each ACP update, then the object
   -c, --continue         Go on with the latest session of this directory
@@ -84,6 +85,7 @@ const HELP: &str = "\
       --cwd DIR          Work there
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
       --trace FILE       Write the ACP traffic to this file
+      --config FILE, --store URL, -v, --print-config: as for every command (attache --help)
 Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
 ";
 
@@ -111,8 +113,10 @@ fn allowed(text: &str) -> Result<AllowedAccess, String> {
     };
     if !Rule::is_known_permission(permission) {
         let known: Vec<&str> = Rule::known_permissions().filter(|name| Rule::is_access(name)).collect();
+        let near = meant_permission(permission).or_else(|| nearest(permission, &known));
+        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
         return Err(format!(
-            "there is no permission {permission:?}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
+            "there is no permission {permission:?}{near}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
              behind a colon what it is for: 'bash:cargo test *'",
             known.join(", ")
         ));

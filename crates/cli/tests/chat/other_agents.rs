@@ -68,6 +68,9 @@ async fn a_faulty_agent_is_a_clear_line() {
         assert_eq!(ran.told.lines().count(), 1, "{fault}: {ran:?}");
         assert_eq!(home.orphans(), [], "{fault}");
     }
+    let ran = chat(&home, &["-p", "hello", "--agent-command", "cat"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.told.contains("this is no ACP agent: it only repeats what it is sent"), "{ran:?}");
     let ran = chat(&home, &["-p", "hello", "--agent-command", "no-such-program acp"]).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(

@@ -74,8 +74,19 @@ pub struct Settings {
     /// What holds commands here when no question is asked.
     pub containment: HostContainment,
     pub people: People,
+    /// Whether another model answers while the one that was chosen can't be used.
+    pub stand_in: StandIn,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,
+}
+
+/// What becomes of a prompt whose model can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandIn {
+    /// Another model answers, and a notice says so: people read it and choose.
+    Allowed,
+    /// The prompt is refused with the reason: a script reads no notice.
+    Refused,
 }
 
 /// Whether anybody can be asked on this host.
