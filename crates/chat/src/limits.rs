@@ -63,4 +63,4 @@ pub const KEPT_NOTICES: usize = 100;
 pub const NAMED_DENIALS: usize = 5;
 
 /// When a run says that it still waits for its agent to say hello: longer than any agent takes that is there.
-pub const QUIET_HELLO: Duration = Duration::from_secs(5);
+pub const QUIET_HELLO: Duration = Duration::from_secs(10);

@@ -16,11 +16,12 @@ use clap_complete::Shell;
 use crate::mcp::with_options_first;
 use crate::usage_error::OrWrongUsage;
 
+use chat::one_prompt;
 pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
 
-/// A coding agent for editors that speak the Agent Client Protocol
+/// A coding agent for editors (Agent Client Protocol) and for this terminal
 #[derive(Clone, Debug, Parser)]
 #[command(name = "attache", version, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(help_template = MAIN_HELP, after_help = "Example:\n  attache demo")]
@@ -370,28 +371,6 @@ impl Args {
             )
             | None => None,
         }
-    }
-}
-
-/// Words without quotes are the commonest slip of who asks something.
-fn one_prompt(error: clap::Error) -> clap::Error {
-    use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let of_chat = std::env::args_os().nth(1).is_some_and(|command| command == "chat");
-    let word = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
-        Some(_) | None => return error,
-    };
-    if !of_chat || error.kind() != ErrorKind::UnknownArgument {
-        return error;
-    }
-    let message = format!(
-        "`{}` is a second prompt: put all of it in quotes, as in attache chat -p \"say hi there\"",
-        word.escape_debug()
-    );
-    let mut command = Args::command();
-    match command.find_subcommand_mut("chat") {
-        Some(chat) => chat.error(ErrorKind::UnknownArgument, message),
-        None => error,
     }
 }
 

@@ -10,7 +10,7 @@ use anyhow::Result;
 use attache_core::agents::Agents;
 use attache_core::compactor::Compactor;
 use attache_core::hooks::HookOwner;
-use attache_core::hub::{Hub, People, Ports, Settings, StandIn};
+use attache_core::hub::{Hub, ModelStandIn, People, Ports, Settings};
 use attache_core::ids::{Ids, SessionId};
 use attache_core::ports::tool::Workspace;
 use attache_core::ports::{Clock, FileMover, Model, Telemetry};
@@ -107,7 +107,7 @@ pub(crate) fn seed() -> u64 {
 
 impl Setup {
     /// `trace` is the file that this process writes its traffic to.
-    pub(crate) fn open(sources: &Sources, trace: Option<&Path>, stand_in: StandIn) -> Result<Self> {
+    pub(crate) fn open(sources: &Sources, trace: Option<&Path>, stand_in: ModelStandIn) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
         let projects = HostProjects::new(config, dirs);
         check_agent(&config.agent, &projects)?;

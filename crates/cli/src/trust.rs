@@ -40,7 +40,7 @@ struct FoundProject {
 fn give(dirs: &Dirs, consents: &Consents, project: &FoundProject, args: &TrustArgs) -> Result<()> {
     let FoundProject { found, mistakes } = project;
     let (content, project) = (found.content(), found.project.display());
-    for left_out in found.left_out.iter().chain(mistakes) {
+    for left_out in &found.left_out {
         answer::note(&format!("attache: not used: {left_out}"));
     }
     let changes = match consents.judge(&found.project, &content) {
@@ -57,6 +57,10 @@ fn give(dirs: &Dirs, consents: &Consents, project: &FoundProject, args: &TrustAr
         Trust::Outdated(changes) => Some(changes),
     };
     answer::write(&shown(found, changes.as_deref(), consents.servers(&found.project)))?;
+    // Behind `--yes` the last line has them.
+    for mistake in mistakes.iter().filter(|_| !args.yes) {
+        answer::write(&format!("not used: {mistake}\n"))?;
+    }
     if !args.yes && !answer::is_agreed(&format!("Trust {}?", shell_word(&found.project)))? {
         bail!("nothing was trusted; to trust it: attache trust {} --yes", shell_word(&found.project));
     }

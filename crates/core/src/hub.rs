@@ -16,6 +16,7 @@ use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
 use crate::metadata::SessionMeta;
+use crate::nearest::meant;
 use crate::ports::projects::{ConsentRequest, ProjectSettings};
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
@@ -44,7 +45,7 @@ use histories::Histories;
 pub use participant::Participant;
 pub use place::{NewSession, SessionPlace};
 pub use removal::StoredSessions;
-pub use settings::{People, Ports, Settings, StandIn};
+pub use settings::{ModelStandIn, People, Ports, Settings};
 pub use stored::FoundSession;
 
 pub use crate::fork::ForkPoint;
@@ -133,11 +134,16 @@ impl Shared {
         HubError::NoModel(self.ports.model.provider_problems())
     }
 
-    /// A model that was chosen and can't be used now.
+    /// A model that was chosen and can't be used now, or that is none.
     pub(crate) fn unusable_model(&self, model: &ModelRef) -> HubError {
-        let why = self.ports.model.why_not(model);
-        let why = why.unwrap_or_else(|| "its provider can't be used now".to_owned());
-        HubError::UnusableModel { model: model.without_variant(), why }
+        let model = model.without_variant();
+        if let Some(why) = self.ports.model.why_not(&model) {
+            return HubError::UnusableModel { model, why };
+        }
+        let known: Vec<String> =
+            self.choices.get().models.iter().map(|info| info.model.to_string()).collect();
+        let meant = meant(&model.to_string(), known.iter().map(String::as_str));
+        HubError::Invalid(format!("there is no model `{model}` in this configuration{meant}"))
     }
 
     fn gather_choices(ports: &Ports) -> Choices {

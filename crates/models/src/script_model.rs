@@ -101,6 +101,11 @@ impl Model for ScriptModel {
         self.models.clone()
     }
 
+    /// Any name: the script answers for all of them.
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        (model.provider_id == self.provider_id).then(|| self.info(&model.model_id))
+    }
+
     fn stream(
         &self,
         request: ModelRequest,

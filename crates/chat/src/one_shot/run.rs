@@ -12,7 +12,7 @@ use super::end::{RunEnd, RunReport, Stopped, of_turn};
 use super::json_answer::json_in;
 use super::material::TakenBlocks;
 use super::printed::{PrintedAnswer, Streaming};
-use super::take::KnownCall;
+use super::take::CallUnderWay;
 use super::{AnswerSchema, OneShot, RunConsole, SessionChoice};
 use crate::client::{
     AgentAbility, AgentClient, AgentDoor, AgentEvents, ClientEvent, ClientFailure, Connected, Introduction,
@@ -28,7 +28,7 @@ pub(super) struct OneRun<'a> {
     pub(super) printed: PrintedAnswer,
     pub(super) stage: Stage,
     /// Calls under way.
-    pub(super) calls: HashMap<ToolCallId, KnownCall>,
+    pub(super) calls: HashMap<ToolCallId, CallUnderWay>,
     /// Those of them that we were asked about.
     pub(super) asked: HashSet<ToolCallId>,
     /// Notices of failures, which the end of the run may tell in other words.

@@ -14,7 +14,7 @@ use crate::limits::KEPT_NOTICES;
 
 /// A call under way.
 #[derive(Debug, Default)]
-pub(super) struct KnownCall {
+pub(super) struct CallUnderWay {
     tool: String,
     title: String,
     is_told: bool,
@@ -133,7 +133,7 @@ impl OneRun<'_> {
             }
             SessionUpdate::ToolCall(call) => {
                 let tool = call.name.clone().unwrap_or_else(|| questions::kind(call.kind).to_owned());
-                let known = KnownCall { tool, title: call.title.clone(), is_told: false };
+                let known = CallUnderWay { tool, title: call.title.clone(), is_told: false };
                 self.calls.insert(call.tool_call_id.clone(), known);
             }
             SessionUpdate::ToolCallUpdate(call) => self.call(call),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use attache_core::watchdog::{Rule, meant_permission};
-use clap::ValueEnum;
+use clap::{CommandFactory, ValueEnum};
 
 use crate::config::nearest;
 
@@ -129,6 +129,28 @@ fn dollars(text: &str) -> Result<f64, String> {
     amount
         .filter(|amount| amount.is_finite() && *amount > 0.0)
         .ok_or_else(|| "give an amount of dollars above 0, such as 0.50".to_owned())
+}
+
+/// Words without quotes are the commonest slip of who asks something.
+pub(super) fn one_prompt(error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let of_chat = std::env::args_os().nth(1).is_some_and(|command| command == "chat");
+    let word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
+        Some(_) | None => return error,
+    };
+    if !of_chat || error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let message = format!(
+        "`{}` is a second prompt: put all of it in quotes, as in attache chat -p \"say hi there\"",
+        word.escape_debug()
+    );
+    let mut command = super::Args::command();
+    match command.find_subcommand_mut("chat") {
+        Some(chat) => chat.error(ErrorKind::UnknownArgument, message),
+        None => error,
+    }
 }
 
 #[cfg(test)]

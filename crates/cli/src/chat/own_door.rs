@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
-use attache_core::hub::StandIn;
+use attache_core::hub::ModelStandIn;
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, Options, duplex, json_lines};
 use tokio::sync::Mutex;
@@ -21,7 +21,7 @@ pub(super) struct OwnDoor<'a> {
     /// Why a lock: the door is opened from anywhere, and only once is the agent started. Whoever holds it waits
     /// for the start.
     opened: Mutex<Option<OpenedDoor>>,
-    stand_in: StandIn,
+    stand_in: ModelStandIn,
 }
 
 struct OpenedDoor {
@@ -35,13 +35,13 @@ impl<'a> OwnDoor<'a> {
             sources,
             trace: trace.map(Path::to_owned),
             opened: Mutex::new(None),
-            stand_in: StandIn::Allowed,
+            stand_in: ModelStandIn::Allowed,
         }
     }
 
     /// For a run that nobody watches: no other model answers than the one that was chosen.
     pub(super) fn without_stand_in(self) -> Self {
-        Self { stand_in: StandIn::Refused, ..self }
+        Self { stand_in: ModelStandIn::Refused, ..self }
     }
 
     /// Ends the agent, with what still runs in it.

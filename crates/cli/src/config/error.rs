@@ -66,13 +66,14 @@ impl fmt::Display for ConfigErrors {
 pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
     let homes = homes(key);
     // A letter that is missing is likelier than a key of another place: `[provider.x]` means `providers`.
-    let slip = valid
-        .iter()
-        .find(|valid| valid.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(**valid));
+    let slip = valid.iter().filter(|_| prefix.is_empty());
+    let slip = slip
+        .copied()
+        .find(|valid| valid.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(*valid));
     if !homes.is_empty() && slip.is_none() {
         return format!("`{prefix}{key}` is in the wrong place: `{key}` belongs {}", homes.join(" or "));
     }
-    let near = match slip.copied().or_else(|| nearest(key, valid)) {
+    let near = match slip.or_else(|| nearest(key, valid)) {
         Some(near) => format!(", did you mean `{prefix}{near}`?"),
         None => String::new(),
     };

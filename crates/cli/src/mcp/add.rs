@@ -107,7 +107,7 @@ fn is_address(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
 }
 
-/// An address has no arguments of its own: what stands behind it was read as our options (`with_options_first`).
+/// An address has no arguments of its own: `with_options_first` took our options from behind it.
 fn address(args: &McpAddArgs, url: &str) -> Result<ServerTransport> {
     if !args.env.is_empty() {
         bail!(
@@ -160,27 +160,30 @@ pub(crate) fn with_options_first(mut words: Vec<OsString>) -> Vec<OsString> {
     }
     let is_url = |word: &OsString| word.to_str().is_some_and(is_address);
     let Some(url) = words[behind..].iter().position(is_url).map(|at| behind + at) else { return words };
+    let (_, plain) = sorted_words(&words[behind..url]);
     // An address that belongs to a program is its argument.
-    let plain = |words: &[OsString]| {
-        let mut takes_value = false;
-        let mut plain = 0;
-        for word in words {
-            let is_option = word.to_str().is_some_and(|word| word.starts_with('-'));
-            match (takes_value, is_option) {
-                (true, _) => takes_value = false,
-                (false, true) => {
-                    takes_value = word.to_str().is_some_and(|word| VALUED.contains(&word));
-                }
-                (false, false) => plain += 1,
-            }
-        }
-        plain
-    };
-    if plain(&words[behind..url]) == 1 {
-        let options = words.split_off(url + 1);
+    if plain.len() == 1 {
+        let (options, plain) = sorted_words(&words.split_off(url + 1));
         words.splice(behind..behind, options);
+        words.extend(plain);
     }
     words
+}
+
+/// Options with their values, and all other words.
+fn sorted_words(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
+    let (mut options, mut plain, mut takes_value) = (Vec::new(), Vec::new(), false);
+    for word in words {
+        let text = word.to_str().unwrap_or_default();
+        let is_option = text.starts_with('-');
+        if takes_value || is_option {
+            options.push(word.clone());
+        } else {
+            plain.push(word.clone());
+        }
+        takes_value = !takes_value && is_option && VALUED.contains(&text);
+    }
+    (options, plain)
 }
 
 /// Options of `mcp add` with a value of their own.
@@ -241,6 +244,7 @@ mod tests {
                 "attache mcp add docs npx mcp-remote https://a.org/mcp --header A:b",
                 "attache mcp add docs npx mcp-remote https://a.org/mcp --header A:b",
             ),
+            ("attache mcp add x https://a.org more", "attache mcp add x https://a.org more"),
             ("attache mcp add x -- srv --env A=b", "attache mcp add x -- -- srv --env A=b"),
             ("attache mcp list", "attache mcp list"),
         ] {

@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use super::ask::{self, Asking, ServerAnswers};
 use super::inquiries::Inquiries;
 use super::open::{Opener, script_model};
-use super::{ProviderState, Standing, standings, unknown, why_not};
-use crate::config::{Config, ConfigErrors, ProviderWire, nearest};
+use super::{ProviderState, Standing, standings, why_not};
+use crate::config::{Config, ConfigErrors, ProviderWire};
 use crate::credentials::{ApiKey, Credentials};
 
 /// A cheap handle.
@@ -171,22 +171,6 @@ impl LiveState {
     }
 }
 
-impl LiveProviders {
-    /// A script has the models that it names and no others.
-    fn not_in_script(&self, model: &ModelRef) -> Option<String> {
-        let script = self.0.scripts.get(&model.provider_id)?;
-        let available = script.available();
-        let names: Vec<&str> = available.iter().map(|info| info.model.model_id.as_str()).collect();
-        let near = nearest(&model.model_id, &names).map(|near| format!("; did you mean `{near}`?"));
-        Some(format!(
-            "the script of {} has no such model{} (it has {})",
-            model.provider_id,
-            near.unwrap_or_default(),
-            names.join(", ")
-        ))
-    }
-}
-
 impl Model for LiveProviders {
     fn available(&self) -> Arc<[ModelInfo]> {
         self.0.current().listed.clone()
@@ -205,7 +189,8 @@ impl Model for LiveProviders {
                 let found = answers.models.get(&model.provider_id).map_or(&[][..], Vec::as_slice);
                 Some(self.0.opener.described(provider, &model.without_variant(), found))
             }
-            Some(_) | None => route.describe(model),
+            // A script has the models that it names: another name is a slip.
+            Some(_) | None => None,
         }
     }
 
@@ -215,10 +200,7 @@ impl Model for LiveProviders {
         }
         let keys = self.0.credentials.read();
         let standings = standings(&self.0.config, &keys);
-        match standings.iter().find(|standing| standing.provider.name == model.provider_id) {
-            Some(standing) => why_not(standing).or_else(|| self.not_in_script(model)),
-            None => Some(unknown(&model.provider_id, &self.0.config)),
-        }
+        standings.iter().find(|standing| standing.provider.name == model.provider_id).and_then(why_not)
     }
 
     fn provider_problems(&self) -> Vec<String> {

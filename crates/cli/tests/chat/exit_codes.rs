@@ -130,7 +130,7 @@ async fn what_the_model_refuses_or_nobody_permits_is_3() {
     assert!(!home.workspace().join("made.txt").exists());
 }
 
-/// Whatever stands against a call counts: a rule, a hook, a host that `all` does not grant, here and in a child.
+/// Whatever is against a call counts: a rule, a hook, a host that `all` does not grant; in a child, too.
 #[tokio::test]
 async fn what_a_rule_a_hook_or_the_network_denies_is_3_too() {
     let deny = "[[permissions]]\npermission = \"edit\"\npattern = \"made.txt\"\naction = \"deny\"\n";

@@ -75,14 +75,14 @@ pub struct Settings {
     pub containment: HostContainment,
     pub people: People,
     /// Whether another model answers while the one that was chosen can't be used.
-    pub stand_in: StandIn,
+    pub stand_in: ModelStandIn,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,
 }
 
 /// What becomes of a prompt whose model can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StandIn {
+pub enum ModelStandIn {
     /// Another model answers, and a notice says so: people read it and choose.
     Allowed,
     /// The prompt is refused with the reason: a script reads no notice.

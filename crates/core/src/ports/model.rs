@@ -205,7 +205,7 @@ pub trait Model: Send + Sync + Debug {
     }
 
     /// Why a model that is not described can't be used and what to do, without a full stop: `no key: set X`.
-    /// `None` if nothing is known of it. Quick, sends nothing.
+    /// `None` if there is no such model at all. Quick, sends nothing.
     fn why_not(&self, _model: &ModelRef) -> Option<String> {
         None
     }

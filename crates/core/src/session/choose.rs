@@ -9,7 +9,7 @@ use crate::agents::{Agent, DEFAULT_AGENT};
 use crate::choices::{Chosen, Mode, SAME_MODE};
 use crate::chunk::Chunk;
 use crate::command_templates::TurnChoice;
-use crate::hub::{self, HubError, StandIn};
+use crate::hub::{self, HubError, ModelStandIn};
 use crate::ids::MessageId;
 use crate::journal::Author;
 use crate::notice;
@@ -150,10 +150,10 @@ impl Session {
     /// since the last look.
     pub(super) async fn demand_chosen_model(&self, choice: &TurnChoice) -> Result<(), HubError> {
         match self.hub.ports.settings.stand_in {
-            StandIn::Allowed => return Ok(()),
+            ModelStandIn::Allowed => return Ok(()),
             // What a command of the user names was checked with its words.
-            StandIn::Refused if choice.model.is_some() => return Ok(()),
-            StandIn::Refused => {}
+            ModelStandIn::Refused if choice.model.is_some() => return Ok(()),
+            ModelStandIn::Refused => {}
         }
         let agent = self.agent_of(choice)?;
         if self.missing_model(&agent).is_none() {
@@ -173,7 +173,7 @@ impl Session {
         }
         // Without any model the prompts themselves are refused, with the reason.
         let (Some(missing), Some(instead)) = (&self.missed, self.current_model()) else { return };
-        if self.hub.ports.settings.stand_in == StandIn::Refused {
+        if self.hub.ports.settings.stand_in == ModelStandIn::Refused {
             return;
         }
         let why = self.hub.ports.model.why_not(missing).map(|why| format!("{why}. ")).unwrap_or_default();
@@ -232,10 +232,7 @@ impl Session {
         let choices = self.hub.choices.get();
         let info = choices.model(&model);
         let Some(info) = info else {
-            return Err(match self.hub.ports.model.why_not(&model) {
-                Some(_) => self.hub.unusable_model(&model),
-                None => HubError::Invalid(format!("there is no model `{model}` in this configuration")),
-            });
+            return Err(self.hub.unusable_model(&model));
         };
         let kept = self.chosen()?.thought.filter(|level| info.thought_levels.contains(level));
         self.choose_model(&info.model, kept).await
