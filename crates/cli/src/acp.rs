@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use attache_acp::{AgentServices, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
-use attache_core::hub::Hub;
+use attache_core::hub::{Hub, ModelStandIn};
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
@@ -27,6 +27,7 @@ use crate::dirs::Dirs;
 use crate::setup::{Setup, Sources};
 use crate::troubles::Troubles;
 use crate::unfinished_imports;
+use crate::usage_error::OrWrongUsage;
 
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
@@ -50,7 +51,7 @@ const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// Serves the editor; where that can't be, tells it why.
 pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
-    let ready = Setup::open(sources, args.trace.as_deref()).and_then(|setup| {
+    let ready = Setup::open(sources, args.trace.as_deref(), ModelStandIn::Allowed).and_then(|setup| {
         let trace = args.trace.as_deref().map(open_trace).transpose()?;
         Ok((setup, trace))
     });
@@ -59,13 +60,13 @@ pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
         Err(error) => {
             answer::note(&format!("attache: {error:#}"));
             refuse(&format!("{error:#}")).await;
-            Ok(ExitCode::FAILURE)
+            Ok(crate::usage_error::exit_code(&error))
         }
     }
 }
 
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
-    Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))
+    Trace::open(path).with_context(|| format!("can't write the trace {}", path.display())).or_wrong_usage()
 }
 
 /// The agent can't start, which its editor is told in answer to its requests: it may show nothing of stderr. A

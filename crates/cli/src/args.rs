@@ -16,6 +16,10 @@ use attache_serve::client::ServerAddress;
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use crate::mcp::with_options_first;
+use crate::usage_error::OrWrongUsage;
+
+use chat::one_prompt;
 pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{
     DiffArgs, ForeignArgs, ForeignName, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy,
@@ -24,7 +28,7 @@ pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs
 pub(crate) use seat::Seat;
 pub(crate) use serve::{ListenTarget, ServeArgs};
 
-/// A coding agent for editors that speak the Agent Client Protocol
+/// A coding agent for editors (Agent Client Protocol) and for this terminal
 #[derive(Clone, Debug, Parser)]
 #[command(name = "attache", version = crate::installation::VERSION, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(help_template = MAIN_HELP, after_help = "Example:\n  attache demo")]
@@ -255,7 +259,7 @@ pub(crate) enum SessionsCommand {
     #[command(after_help = "Example:\n  attache sessions list --limit 10")]
     List(ListArgs),
     /// Show one session
-    #[command(after_help = "Example:\n  attache sessions show ses_019a2b3c4d5e6fAbCdEfGhIjKl --full")]
+    #[command(after_help = "Example:\n  attache sessions show latest --full")]
     Show(ShowArgs),
     /// Search all sessions for words
     #[command(after_help = "Example:\n  attache sessions search login \"time out\"")]
@@ -274,7 +278,7 @@ pub(crate) enum SessionsCommand {
     /// Leave one session out of the list; it stays stored
     #[command(after_help = "Example:\n  attache sessions archive ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
     Archive {
-        /// Session id, or its beginning
+        /// Session id, its beginning, or `latest`
         id: String,
         /// List it again
         #[arg(long)]
@@ -283,7 +287,7 @@ pub(crate) enum SessionsCommand {
     /// Delete one session with all its messages and attachments
     #[command(after_help = "Example:\n  attache sessions delete ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
     Delete {
-        /// Session id, or its beginning
+        /// Session id, its beginning, or `latest`
         id: String,
         /// Delete without asking
         #[arg(short, long)]
@@ -293,7 +297,7 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// Session id, or its beginning
+    /// Session id, its beginning, or `latest`
     pub(crate) id: String,
     /// Format; if left out, the ending of FILE decides, and jsonl without a FILE
     #[arg(long, value_enum)]
@@ -345,11 +349,11 @@ pub(crate) enum ExportFormat {
 impl Args {
     /// Reads the process's arguments. The error is what clap says: help and version among them.
     pub(crate) fn from_command_line(seat: Seat) -> Result<Self, clap::Error> {
-        let mut words = with_help_as_option(std::env::args_os());
+        let mut words = with_options_first(with_help_as_option(std::env::args_os()));
         if words.len() == 1 && seat == Seat::Terminal {
             words.push("chat".into());
         }
-        Self::try_parse_from(words)?.with_command(seat)
+        Self::try_parse_from(words).map_err(one_prompt)?.with_command(seat)
     }
 
     /// Moves to the directory of `--cwd`; what is named relative to where the command was typed stays that.
@@ -365,6 +369,7 @@ impl Args {
         }
         std::env::set_current_dir(&*directory)
             .with_context(|| format!("--cwd: can't work in {}", legible_path(directory)))
+            .or_wrong_usage()
     }
 
     /// Whether an editor waits for answers to its requests.

@@ -19,6 +19,7 @@ mod commands;
 pub(crate) mod editors;
 mod files;
 mod model;
+mod project;
 mod prompt;
 mod store;
 mod telemetry;
@@ -88,6 +89,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     findings.extend(editors::check(&sources.dirs));
     findings.push(web_search::check(sources));
     findings.extend(telemetry::check(sources));
+    findings.extend(project::check(sources).await);
     findings.extend(model::check(sources).await);
     tell(&findings)
 }

@@ -2,6 +2,7 @@
 //! command.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 
@@ -59,6 +60,7 @@ mod troubles;
 mod trust;
 mod unfinished_imports;
 mod usage;
+mod usage_error;
 mod web_search;
 mod when;
 
@@ -75,7 +77,7 @@ fn main() -> ExitCode {
     };
     if let Err(error) = args.settle_paths() {
         answer::note(&format!("attache: {error:#}"));
-        return ExitCode::FAILURE;
+        return usage_error::exit_code(&error);
     }
     if args.runs_an_agent() {
         // It runs commands of others: before the first of them, and before a key is read.
@@ -89,7 +91,7 @@ fn main() -> ExitCode {
             if args.serves_an_editor() {
                 acp::refuse_from_the_start(&format!("{error:#}"));
             }
-            ExitCode::FAILURE
+            usage_error::exit_code(&error)
         }
     }
 }
@@ -141,7 +143,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         return init::run(&dirs, init);
     }
     if let (Some(CliCommand::Trust(trust)), false) = (&args.command, args.global.print_config) {
-        trust::run(&dirs, trust)?;
+        trust::run(&Arc::new(config), &dirs, trust)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.global.print_config {
@@ -152,7 +154,10 @@ fn run(args: &Args) -> Result<ExitCode> {
     let destination = logging::Destination::of(args, &dirs);
     let logging = logging::start(destination, args.global.verbosity, &environment)?;
     let sources = Sources::new(config, dirs, &environment);
-    if let Some(warning) = logging.warning() {
+    // Where nothing at all can be written, the command says that, and once is enough.
+    if let Some(warning) = logging.warning()
+        && sources.dirs.create().is_ok()
+    {
         sources.troubles.report("There is no log file", warning.to_owned());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;

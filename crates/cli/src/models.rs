@@ -121,7 +121,7 @@ fn default_line(sources: &Sources, live: &LiveProviders, looked: &[LookedAt<'_>]
                 }
                 false => writeln!(
                     text,
-                    "No model is available. What is wrong with {} is told below.",
+                    "No model is available: {} can't be used, see below.",
                     configured.join(", ")
                 )?,
             }

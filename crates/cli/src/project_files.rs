@@ -16,7 +16,7 @@ use crate::mcp::of_project::PROJECT_SERVERS;
 pub(crate) const PROJECT_CONFIG: &str = ".attache/config.toml";
 
 /// Directories whose Markdown files are agents, with JSON Schemas beside them.
-const PROJECT_AGENTS: [&str; 2] = [".attache/agents", CLAUDE_AGENTS];
+pub(crate) const PROJECT_AGENTS: [&str; 2] = [".attache/agents", CLAUDE_AGENTS];
 
 /// A directory whose files hooks may run; no tool and no command of a session can change them.
 const PROJECT_HOOKS: &str = ".attache/hooks";

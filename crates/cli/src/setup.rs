@@ -10,8 +10,9 @@ use anyhow::Result;
 use attache_core::agents::Agents;
 use attache_core::compactor::Compactor;
 use attache_core::hooks::HookOwner;
-use attache_core::hub::{Hub, People, Ports, Settings};
-use attache_core::ids::Ids;
+use attache_core::hub::{Hub, ModelStandIn, People, Ports, Settings};
+use attache_core::ids::{Ids, SessionId};
+use attache_core::ports::tool::Workspace;
 use attache_core::ports::{Clock, FileMover, Model, Telemetry};
 use attache_core::traced_model::TracedModel;
 use attache_core::turn::NativeBackend;
@@ -35,6 +36,7 @@ use crate::dirs::Dirs;
 use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
 use crate::troubles::Troubles;
+use crate::usage_error::WrongUsage;
 use crate::when;
 
 /// Everything that is read once and that models come from.
@@ -121,7 +123,7 @@ pub(crate) fn seed() -> u64 {
 
 impl Setup {
     /// `trace` is the file that this process writes its traffic to.
-    pub(crate) fn open(sources: &Sources, trace: Option<&Path>) -> Result<Self> {
+    pub(crate) fn open(sources: &Sources, trace: Option<&Path>, stand_in: ModelStandIn) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
         let projects = HostProjects::new(config, dirs);
         check_agent(&config.agent, &projects)?;
@@ -182,6 +184,7 @@ impl Setup {
                 approval: config.approval.value,
                 containment: containment.clone(),
                 people: People::Present,
+                stand_in,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),
@@ -214,6 +217,20 @@ pub(crate) fn mcp_servers(sources: &Sources, sandbox: &LazySandbox) -> HostServe
     })
 }
 
+/// This directory as a session would have it, for commands that only look; `name` stands for the session.
+pub(crate) fn looking_workspace(sources: &Sources, root: &Path, name: &str) -> Workspace {
+    let (config, dirs) = (&sources.config, &sources.dirs);
+    let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
+    Workspace {
+        session_id: SessionId::new(name),
+        root: root.to_owned(),
+        additional: Vec::new(),
+        scratch: scratch.join(name),
+        guarded: Arc::new(crate::guarded::guarded(config, dirs, std::iter::empty()).as_it_is_now()),
+        skills: Arc::default(),
+    }
+}
+
 /// Without a sandbox nothing is run unasked, unless the user wants none.
 fn unheld(config: &Config) -> UnheldHooks {
     match config.sandbox.value {
@@ -233,7 +250,7 @@ fn check_agent(agent: &Sourced<String>, projects: &HostProjects) -> Result<()> {
     let known = projects.settings_now(&here).agents.unwrap_or_default();
     match known.primary(id) {
         Some(_) => Ok(()),
-        None => anyhow::bail!("{origin}: {}", known.unknown_mode("agent", id)),
+        None => Err(WrongUsage::of(origin, format!("{origin}: {}", projects.unknown_agent(&here, id)))),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
 use crate::metadata::SessionMeta;
+use crate::nearest::meant;
 use crate::ports::projects::{ConsentRequest, ProjectSettings};
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
@@ -45,7 +46,7 @@ use histories::Histories;
 pub use participant::Participant;
 pub use place::{NewSession, SessionPlace};
 pub use removal::StoredSessions;
-pub use settings::{People, Ports, Settings};
+pub use settings::{ModelStandIn, People, Ports, Settings};
 pub use stored::FoundSession;
 
 pub use crate::fork::ForkPoint;
@@ -142,6 +143,15 @@ impl Shared {
     /// No provider can be used now.
     pub(crate) fn no_model(&self) -> HubError {
         HubError::NoModel(self.ports.model.provider_problems())
+    }
+
+    /// A model that was chosen and can't be used now, or that is none.
+    pub(crate) fn unusable_model(&self, model: &ModelRef) -> HubError {
+        let model = model.without_variant();
+        if let Some(why) = self.ports.model.why_not(&model) {
+            return HubError::UnusableModel { model, why };
+        }
+        HubError::Invalid(self.choices.get().unknown_model(&model.to_string()))
     }
 
     fn gather_choices(ports: &Ports) -> Choices {

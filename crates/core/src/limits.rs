@@ -339,6 +339,9 @@ pub(crate) const NESTED_TRANSCRIPT_BYTES: usize = 24 * 1024;
 /// Calls of a child that its parent's call shows while it runs: what a screen has room for.
 pub(crate) const TASK_CALLS_SHOWN: usize = 8;
 
+/// Calls that were denied to a child and are told with its result: a script counts them, nobody reads more.
+pub const TASK_DENIED_SHOWN: usize = 20;
+
 /// How often the view of a running child is renewed: as fast as people read, at a small price in the journal.
 pub(crate) const TASK_VIEW: Duration = Duration::from_millis(250);
 

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
-use attache_core::watchdog::Rule;
+use attache_core::watchdog::{Rule, meant_permission};
 use attache_serve::client::ServerAddress;
-use clap::ValueEnum;
+use clap::{CommandFactory, ValueEnum};
+
+use crate::config::nearest;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(help_template = HELP, override_usage = "attache chat [OPTIONS] [PROMPT]")]
@@ -76,7 +78,6 @@ pub(crate) struct ChatArgs {
 const HELP: &str = "\
 {about}
 {usage-heading} {usage}
-
   -p, --print            Print one answer; what is piped in is the prompt, or context of PROMPT
       --output FORMAT    With -p: text; json: one object; jsonl: each ACP update, then the object
   -c, --continue         Go on with the latest session of this directory
@@ -94,6 +95,7 @@ const HELP: &str = "\
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
       --connect URL      Talk to a server: http(s)://HOST:PORT or unix:PATH (`attache serve`)
       --trace FILE       Write the ACP traffic to this file
+      --config FILE, --store URL, -v, --print-config: as for every command (attache --help)
 Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
 ";
 
@@ -121,8 +123,10 @@ fn allowed(text: &str) -> Result<AllowedAccess, String> {
     };
     if !Rule::is_known_permission(permission) {
         let known: Vec<&str> = Rule::known_permissions().filter(|name| Rule::is_access(name)).collect();
+        let near = meant_permission(permission).or_else(|| nearest(permission, &known));
+        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
         return Err(format!(
-            "there is no permission {permission:?}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
+            "there is no permission {permission:?}{near}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
              behind a colon what it is for: 'bash:cargo test *'",
             known.join(", ")
         ));
@@ -135,6 +139,28 @@ fn dollars(text: &str) -> Result<f64, String> {
     amount
         .filter(|amount| amount.is_finite() && *amount > 0.0)
         .ok_or_else(|| "give an amount of dollars above 0, such as 0.50".to_owned())
+}
+
+/// Words without quotes are the commonest slip of who asks something.
+pub(super) fn one_prompt(error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let of_chat = std::env::args_os().nth(1).is_some_and(|command| command == "chat");
+    let word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
+        Some(_) | None => return error,
+    };
+    if !of_chat || error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let message = format!(
+        "`{}` is a second prompt: put all of it in quotes, as in attache chat -p \"say hi there\"",
+        word.escape_debug()
+    );
+    let mut command = super::Args::command();
+    match command.find_subcommand_mut("chat") {
+        Some(chat) => chat.error(ErrorKind::UnknownArgument, message),
+        None => error,
+    }
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ pub(crate) enum UsageBy {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Session id, or its beginning
+    /// Session id, its beginning, or `latest`
     pub(crate) id: String,
     /// Also show the arguments and output of each tool call
     #[arg(long)]
@@ -114,7 +114,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DiffArgs {
-    /// Session id, or its beginning
+    /// Session id, its beginning, or `latest`
     pub(crate) first: String,
     /// The one to compare it with
     pub(crate) second: String,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
+use attache_core::hub::ModelStandIn;
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, Options, duplex, json_lines};
 use tokio::sync::Mutex;
@@ -11,6 +12,7 @@ use tokio::sync::Mutex;
 use crate::acp::OwnAgent;
 use crate::limits::CHAT_PIPE_BYTES;
 use crate::setup::{Setup, Sources};
+use crate::usage_error::is_wrong_usage;
 
 pub(super) struct OwnDoor<'a> {
     sources: &'a Sources,
@@ -19,6 +21,7 @@ pub(super) struct OwnDoor<'a> {
     /// Why a lock: the door is opened from anywhere, and only once is the agent started. Whoever holds it waits
     /// for the start.
     opened: Mutex<Option<OpenedDoor>>,
+    stand_in: ModelStandIn,
 }
 
 struct OpenedDoor {
@@ -28,7 +31,17 @@ struct OpenedDoor {
 
 impl<'a> OwnDoor<'a> {
     pub(super) fn new(sources: &'a Sources, trace: Option<&Path>) -> Self {
-        Self { sources, trace: trace.map(Path::to_owned), opened: Mutex::new(None) }
+        Self {
+            sources,
+            trace: trace.map(Path::to_owned),
+            opened: Mutex::new(None),
+            stand_in: ModelStandIn::Allowed,
+        }
+    }
+
+    /// For a run that nobody watches: no other model answers than the one that was chosen.
+    pub(super) fn without_stand_in(self) -> Self {
+        Self { stand_in: ModelStandIn::Refused, ..self }
     }
 
     /// Ends the agent, with what still runs in it.
@@ -52,8 +65,11 @@ impl AgentDoor for OwnDoor<'_> {
             let OpenedDoor { agent, connections } = match &mut *opened {
                 Some(opened) => opened,
                 None => {
-                    let setup = Setup::open(self.sources, self.trace.as_deref())
-                        .map_err(|error| ClientFailure::Own(format!("{error:#}")))?;
+                    let setup = Setup::open(self.sources, self.trace.as_deref(), self.stand_in);
+                    let setup = setup.map_err(|error| match is_wrong_usage(&error) {
+                        true => ClientFailure::Misused(format!("{error:#}")),
+                        false => ClientFailure::Own(format!("{error:#}")),
+                    })?;
                     let agent = OwnAgent::start(setup, self.sources).await;
                     opened.insert(OpenedDoor { agent, connections: Vec::new() })
                 }

@@ -65,19 +65,28 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "[providers.openai]\nmodel = \"openai/gpt\"",
-            "~/config.toml:2: `providers.openai.model` is in the wrong place: `model` belongs to the top of the file, above the first [section]",
+            "~/config.toml:2: `providers.openai.model` is in the wrong place: `model` belongs at the top of the file, above the first [section]",
+        ),
+        (
+            "[provider.mine]\ndialect = \"script\"",
+            "~/config.toml:1: unknown key `provider`, did you mean `providers`? (valid here: TOP)",
+        ),
+        ("snapshots = yes", "~/config.toml:1: not valid TOML: write true or false instead of yes"),
+        (
+            "[[permissions]]\npermission = \"shell\"\naction = \"deny\"",
+            "~/config.toml:2: `permissions[1].permission` \"shell\" is unknown, did you mean \"bash\"? (known: TOOLS, mcp:SERVER:TOOL)",
         ),
         (
             "max_steps = 5",
-            "~/config.toml:1: `max_steps` is in the wrong place: `max_steps` belongs into [limits]",
+            "~/config.toml:1: `max_steps` is in the wrong place: `max_steps` belongs in [limits]",
         ),
         (
             "base_url = \"http://localhost\"",
-            "~/config.toml:1: `base_url` is in the wrong place: `base_url` belongs into [web_search] or into [providers.NAME]",
+            "~/config.toml:1: `base_url` is in the wrong place: `base_url` belongs in [web_search] or in [providers.NAME]",
         ),
         (
             "[limits]\naction = \"deny\"",
-            "~/config.toml:2: `limits.action` is in the wrong place: `action` belongs into [[permissions]]",
+            "~/config.toml:2: `limits.action` is in the wrong place: `action` belongs in [[permissions]]",
         ),
         (
             "modle = \"a/b\"",
@@ -283,7 +292,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[providers.openai]\nbase_url = \"https://me:sk-canary@h\"",
-            "~/config.toml:2: `providers.openai.base_url` the address must not hold a user name or a password; keys belong into `attache auth login` or the environment",
+            "~/config.toml:2: `providers.openai.base_url` the address must not hold a user name or a password; keys belong in `attache auth login` or the environment",
         ),
         (
             "[providers.azure]",
@@ -291,7 +300,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[providers.openai]\napi_key = \"sk-canary\"",
-            "~/config.toml:2: `providers.openai.api_key`: keys do not belong into this file; run `attache auth login openai`, or write api_key_env = \"VARIABLE\"",
+            "~/config.toml:2: `providers.openai.api_key`: keys do not belong in this file; run `attache auth login openai`, or write api_key_env = \"VARIABLE\"",
         ),
         (
             "[providers.openai]\napi_key_env = \"sk-canary\"",
@@ -346,6 +355,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         let has = |name: &&str| ["edit", "network"].contains(name) || built.iter().any(|tool| tool == name);
         let permissions: Vec<&str> = Rule::known_permissions().filter(has).collect();
         let message = message.replace("ALL", &known.join(", ")).replace("TOOLS", &permissions.join(", "));
+        let message = message.replace("TOP", &super::file::valid_keys("").join(", "));
         assert_eq!(Place::with(config).errors_with(&[], &[]), message, "{config}");
     }
 }
@@ -781,7 +791,7 @@ fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
             "[[hooks]]\nevent = \"prompt\"\ncommand = \" \"",
             "~/config.toml:3: `hooks[1].command` must be a text",
         ),
-        ("timeout = 5", "~/config.toml:1: `timeout` is in the wrong place: `timeout` belongs into [[hooks]]"),
+        ("timeout = 5", "~/config.toml:1: `timeout` is in the wrong place: `timeout` belongs in [[hooks]]"),
         (
             "[[hooks]]\nevent = \"before-tool\"\ncommand = \"x\"\nmatcher = \"mcp__[a-z]+\"",
             "~/config.toml:4: `hooks[1].matcher` \"mcp__[a-z]+\" is no list of names: `[` has no meaning there",

@@ -23,7 +23,7 @@ mod source;
 
 pub use access::{Access, CommandAccess, CommandNature};
 pub use identity::ToolIdentity;
-pub use presentation::{Location, OutcomeMetadata, Presentation, Shown, ToolKind};
+pub use presentation::{DeniedWithin, Location, OutcomeMetadata, Presentation, Shown, ToolKind};
 pub use source::{FixedTools, ToolSource, ToolSources};
 
 /// Whether a call can change anything; decides what may run side by side.

@@ -32,6 +32,7 @@ impl Session {
             self.hub.clone().refresh_choices().await;
         }
         self.learn_lineage().await;
+        self.demand_chosen_model(choice).await?;
         self.tell_of_missing_model(MissingModelNotice::News);
         let Some(info) = self.current_model() else { return Err(self.hub.no_model()) };
         self.know().await;

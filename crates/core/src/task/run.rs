@@ -17,7 +17,7 @@ use crate::json_schema::Schema;
 use crate::limits::{SCHEMA_RETRIES, TASK_VIEW};
 use crate::part::Part;
 use crate::ports::Client;
-use crate::ports::tool::{OutcomeMetadata, Presentation, Progress, Shown, ToolOutcome};
+use crate::ports::tool::{DeniedWithin, OutcomeMetadata, Presentation, Progress, Shown, ToolOutcome};
 use crate::prompt::{Prompt, PromptSource};
 use crate::turn::TurnEnd;
 use crate::work_state::ChangesMark;
@@ -50,6 +50,7 @@ pub(super) struct TaskReport {
     result: Result<Value, String>,
     result_bytes: usize,
     changes: ChangesMark,
+    denied: Vec<DeniedWithin>,
 }
 
 impl ChildRun {
@@ -75,6 +76,7 @@ impl ChildRun {
             child: self.child.id().clone(),
             name: self.agent.name.to_string(),
             summary: view.summary(),
+            denied: view.denied().to_vec(),
             transcript,
             result: result.unwrap_or_else(|error| Err(error.to_string())),
             result_bytes: self.result_bytes,
@@ -216,7 +218,9 @@ impl TaskReport {
         let changes = Some(self.changes.clone()).filter(|changes| *changes != ChangesMark::default());
         let metadata =
             changes.map(|changes| OutcomeMetadata { changes: Some(changes), ..OutcomeMetadata::default() });
-        let presentation = |content| Presentation { content, metadata, ..Presentation::default() };
+        let denied_within = self.denied.clone();
+        let presentation =
+            |content| Presentation { content, metadata, denied_within, ..Presentation::default() };
         match self.bounded() {
             Ok(data) => {
                 let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
