@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use attache_acp::{AgentServices, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
-use attache_core::hub::{Hub, ModelStandIn};
+use attache_core::hub::{Hub, ModelStandIn, People};
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
@@ -51,7 +51,8 @@ const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// Serves the editor; where that can't be, tells it why.
 pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
-    let ready = Setup::open(sources, args.trace.as_deref(), ModelStandIn::Allowed).and_then(|setup| {
+    let (stand_in, people) = (ModelStandIn::Allowed, People::Present);
+    let ready = Setup::open(sources, args.trace.as_deref(), stand_in, people).and_then(|setup| {
         let trace = args.trace.as_deref().map(open_trace).transpose()?;
         Ok((setup, trace))
     });

@@ -122,8 +122,13 @@ pub(crate) fn seed() -> u64 {
 }
 
 impl Setup {
-    /// `trace` is the file that this process writes its traffic to.
-    pub(crate) fn open(sources: &Sources, trace: Option<&Path>, stand_in: ModelStandIn) -> Result<Self> {
+    /// `trace` is the file that this process writes its traffic to; `people` are those who answer its questions.
+    pub(crate) fn open(
+        sources: &Sources,
+        trace: Option<&Path>,
+        stand_in: ModelStandIn,
+        people: People,
+    ) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
         let projects = HostProjects::new(config, dirs);
         check_agent(&config.agent, &projects)?;
@@ -183,7 +188,7 @@ impl Setup {
                 hooks: config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect(),
                 approval: config.approval.value,
                 containment: containment.clone(),
-                people: People::Present,
+                people,
                 stand_in,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },

@@ -9,6 +9,7 @@ use attache_chat::screen::{
     ChatFailure, ChatStart, ComposerKeys, FirstChoices, FirstSession, ScreenLook, ScreenManner,
     TerminalFailure, run as run_screen,
 };
+use attache_core::hub::People;
 use sha2::{Digest, Sha256};
 
 use super::VERSION;
@@ -38,7 +39,7 @@ pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
             }
         },
         (None, None) => {
-            let door = OwnDoor::new(sources, args.trace.as_deref());
+            let door = OwnDoor::new(sources, args.trace.as_deref(), People::Present);
             let code = talk(begin(&door)).await;
             door.close().await;
             code
