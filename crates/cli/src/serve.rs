@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
 use attache_acp::AgentServices;
+use attache_core::hub::{ModelStandIn, People};
 use attache_core::legible::legible_line;
 use attache_http::{
     AccessCheck, AccessRules, HttpListener, ListenerAddress, ListenerLimits, QueryToken, behind, host_names,
@@ -36,7 +37,7 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
     if args.show_token {
         return show_token(sources);
     }
-    let setup = Setup::open(sources, args.trace.as_deref())?;
+    let setup = Setup::open(sources, args.trace.as_deref(), ModelStandIn::Allowed, People::Present)?;
     let trace = args.trace.as_deref().map(open_trace).transpose()?;
     let (HomeToken::New(token) | HomeToken::Known(token)) = token::open(&sources.dirs.token_file)?;
     let mut signals = EndSignals::listen()?;

@@ -129,7 +129,8 @@ async fn a_server_that_no_other_command_reaches_says_so() {
     let trial = Trial::held(Level::Full);
     let text = start(&trial, "sleep 60").await;
     assert!(
-        text.ends_with("with network: true meet, too]") && text.contains("no other command can reach its ports"),
+        text.ends_with("with network: true meet, too]")
+            && text.contains("no other command can reach its ports"),
         "{text}"
     );
     trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;

@@ -22,7 +22,6 @@ pub(super) struct OwnDoor<'a> {
     /// Why a lock: the door is opened from anywhere, and only once is the agent started. Whoever holds it waits
     /// for the start.
     opened: Mutex<Option<OpenedDoor>>,
-    stand_in: ModelStandIn,
 }
 
 struct OpenedDoor {

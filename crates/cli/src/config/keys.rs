@@ -14,9 +14,7 @@ use super::error::shown;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
 pub(super) use super::setting_input::SettingInput;
-use super::{
-    ChatKeys, Config, Durability, Origin, Sandbox, Sourced, Thoughts, serve, store_path, telemetry,
-};
+use super::{ChatKeys, Config, Durability, Origin, Sandbox, Sourced, Thoughts, serve, store_path, telemetry};
 
 pub(super) struct SettingKey {
     /// Dotted, as in the file.
