@@ -54,8 +54,8 @@ fn parsed(text: &str, path: &Path) -> Result<BearerToken> {
     }
 }
 
-/// Under its name only when it is whole: another process may look at any moment. The file beside it has a name of
-/// its own for each call (and mode 0600), so that two threads of one process don't write the same one.
+/// Under its name only when it is whole: another process may look at any moment. The file beside it has a name
+/// of its own for each call (and mode 0600), so that two threads of one process don't write the same one.
 fn write_new(path: &Path, token: &BearerToken) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".token-").tempfile_in(directory)?;

@@ -1,5 +1,5 @@
-//! The whole chat on four terminals: what is seen at each stop, compared with reviewed screens. `UPDATE_EXPECT=1`
-//! rewrites them.
+//! The whole chat on four terminals: what is seen at each stop, compared with reviewed screens.
+//! `UPDATE_EXPECT=1` rewrites them.
 
 use std::path::Path;
 
