@@ -1,7 +1,8 @@
-//! Pictures as terminals draw them: by kitty's protocol, by iTerm2's, or as sixels. Decides how large one is; writes
-//! nothing itself.
+//! Pictures as terminals draw them: by kitty's protocol, by iTerm2's, or as sixels. Decides how large one is;
+//! writes nothing itself.
 //!
-//! Only base64, numbers and sixels of our own go into the sequences, so that nothing of a picture can be obeyed.
+//! Only base64, numbers and sixels of our own go into the sequences, so that nothing of a picture can be
+//! obeyed.
 
 use agent_client_protocol_schema::v1::ImageContent;
 use base64::Engine;

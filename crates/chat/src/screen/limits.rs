@@ -126,7 +126,7 @@ pub(crate) const DRAWING_BYTES: usize = 8 * 1024 * 1024;
 pub(crate) const DECODED_SIDE: u32 = 8_192;
 pub(crate) const DECODED_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Whoever typed a moment ago types on: until then keys are looked for by themselves, since the stream of keys may
-/// miss the wake of those that come together with a change of size.
+/// Whoever typed a moment ago types on: until then keys are looked for by themselves, since the stream of keys
+/// may miss the wake of those that come together with a change of size.
 pub(crate) const TYPED_LATELY: Duration = Duration::from_secs(3);
 pub(crate) const LOOK_FOR_KEYS: Duration = Duration::from_millis(100);

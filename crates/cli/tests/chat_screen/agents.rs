@@ -45,7 +45,7 @@ fn an_agent_on_the_official_sdk_is_talked_to_and_asks() {
     stage.say("hello");
     stage.wait_for_rest("You said: hello");
     stage.say("delete it");
-    let screen = stage.tmux.wait_for("esc stops");
+    let screen = stage.tmux.wait_for("esc stops the turn");
     assert!(
         screen.contains("Delete everything") && screen.contains("1 Yes") && screen.contains("2 No"),
         "{screen}"

@@ -16,7 +16,7 @@ on *
 fn plain(stage: &Stage, arguments: &str) {
     stage.tmux.write_line(&format!("clear; \"$ATTACHE\" chat {arguments}; echo \"code $?\""));
     stage.tmux.wait_until("the invitation", |screen| {
-        screen.trim_end().ends_with('>') && !screen.contains("shell>")
+        screen.trim_end().lines().last().is_some_and(|line| line.trim() == ">")
     });
 }
 

@@ -1,5 +1,5 @@
-//! The whole chat on four terminals: what is seen at each stop, compared with reviewed screens. `UPDATE_EXPECT=1`
-//! rewrites them.
+//! The whole chat on four terminals: what is seen at each stop, compared with reviewed screens.
+//! `UPDATE_EXPECT=1` rewrites them.
 
 use std::path::Path;
 
@@ -40,7 +40,8 @@ fn walk(name: &str, size: (u16, u16), variables: &[(&str, &str)]) {
     let stage = Stage::of_size(SCRIPT, size, variables);
     std::fs::write(stage.home.workspace().join("a.rs"), "fn f() {\n    let sum = a - b;\n}\n").unwrap();
     stage.chat("");
-    let is_known = |screen: &str| screen.contains("Build");
+    // What holds commands is told last, where there is room for it.
+    let is_known = |screen: &str| screen.contains("no sandbox") || size.0 < 50 && screen.contains("Ask");
     holds(&format!("start-{name}"), &settled(&stage, &stage.tmux.wait_until("the facts", is_known)));
     stage.say("look at it");
     stage.tmux.wait_for("Make this change?");

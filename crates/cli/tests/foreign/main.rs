@@ -1,5 +1,5 @@
-//! `attache import`: sessions of other agents as they lie on a user's machine, and what becomes of them. The samples
-//! have the form of files that the programs of November 2026 wrote, and of their older ones.
+//! `attache import`: sessions of other agents as they lie on a user's machine, and what becomes of them. The
+//! samples have the form of files that the programs of November 2026 wrote, and of their older ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 use std::path::{Path, PathBuf};

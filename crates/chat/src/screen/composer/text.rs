@@ -113,7 +113,7 @@ impl TypedText {
         self.cursor = start;
     }
 
-    /// The whole line goes, with its end; it is kept for `put_line_back`.
+    /// The whole line goes, with its end; it is kept for `put_behind`.
     pub(crate) fn delete_line(&mut self) {
         let (start, end) = self.line();
         self.cut = format!("{}\n", &self.text[start..end]);

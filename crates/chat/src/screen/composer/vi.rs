@@ -1,4 +1,5 @@
-//! The keys of vi, for whoever wants them: what a key means while nothing is inserted. Enter sends in both modes.
+//! The keys of vi, for whoever wants them: what a key means while nothing is inserted. Enter sends in both
+//! modes.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

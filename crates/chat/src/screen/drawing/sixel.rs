@@ -1,5 +1,5 @@
-//! A picture in sixels: six rows of points at a time, in colours of a fixed cube. For terminals that take nothing
-//! better.
+//! A picture in sixels: six rows of points at a time, in colours of a fixed cube. For terminals that take
+//! nothing better.
 
 use std::io::Cursor;
 
@@ -7,8 +7,8 @@ use image::{ImageReader, Limits, RgbaImage};
 
 use crate::screen::limits::{DECODED_BYTES, DECODED_SIDE};
 
-/// What one sign is at least, in points: how large it really is, few terminals say. A picture that is smaller than
-/// its rows leaves some of them empty, a larger one would cover what follows.
+/// What one sign is at least, in points: how large it really is, few terminals say. A picture that is smaller
+/// than its rows leaves some of them empty, a larger one would cover what follows.
 const SIGN: (usize, usize) = (7, 14);
 
 /// Shades of red, green and blue each.

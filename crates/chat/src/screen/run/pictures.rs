@@ -15,8 +15,8 @@ use crate::client::words_of;
 use crate::screen::composer::{PastedPicture, file_uri};
 use crate::screen::limits::{CLIPBOARD_TIME, PASTE_MOST};
 
-/// The picture whose whole path this is, as terminals paste what is dropped on them: quoted, escaped, or as a URI.
-/// Everything else is text.
+/// The picture whose whole path this is, as terminals paste what is dropped on them: quoted, escaped, or as a
+/// URI. Everything else is text.
 pub(super) fn of_path(pasted: &str) -> Option<PastedPicture> {
     let line = pasted.trim();
     if line.is_empty() || line.contains('\n') || line.len() > 4096 {
