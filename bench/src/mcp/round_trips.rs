@@ -1,4 +1,5 @@
-//! A call there and back: attache beside `rmcp`, and beside a task and a thread that write a line and read a line.
+//! A call there and back: attache beside `rmcp`, and beside a task and a thread that write a line and read a
+//! line.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use attache_core::ids::{CallId, SessionId};
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNotices, ServerOrigin, ServerRights,
     ServerSampling, ServerTransport, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::{
@@ -145,6 +146,7 @@ impl OwnServer {
         });
         let helper = place.binary().to_owned();
         let servers = HostServers::new(McpSettings {
+            names: Vec::new(),
             entries: Vec::new(),
             sandbox: Sandbox::found_lazily_by(move || Sandbox::none(helper)),
             variables: Variables::new(std::env::vars()),
@@ -191,7 +193,7 @@ fn entry() -> Result<ServerEntry> {
         name: "bare".to_owned(),
         origin: ServerOrigin::Client,
         transport: ServerTransport::Stdio { command, arguments, environment: Vec::new(), directory: None },
-        network: ServerNetwork::Granted,
+        rights: ServerRights::USUAL,
         deadlines: ServerDeadlines::default(),
         sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),

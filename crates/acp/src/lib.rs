@@ -12,4 +12,7 @@ mod serve;
 pub mod to_wire;
 
 pub use accounts::{Accounts, CommandLine, Login, LoginWay};
-pub use serve::{AgentServices, ClientFs, Host, SameDirectory, StartFailure, Warning, connect, refuse_all};
+pub use serve::{
+    AgentServices, ClientFs, Host, SameDirectory, SessionPace, StartFailure, Warning, connect, connect_paced,
+    refuse_all,
+};

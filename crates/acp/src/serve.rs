@@ -12,11 +12,13 @@ use std::sync::Arc;
 use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::ports::{BoxFuture, Clock};
+use attache_core::watchdog::Containment;
 use attache_rpc::{Connection, MessageSink, MessageSource, Options, Peer};
 
 use crate::accounts::Accounts;
 use crate::to_wire::ThoughtUpdates;
 
+mod admission;
 mod client;
 mod closing;
 mod consent;
@@ -50,6 +52,22 @@ pub trait Host: Send + Sync + Debug {
     ) -> BoxFuture<'static, Result<(), String>>;
     /// What is out of order on this host and was not told yet. The client that opens the next session is told.
     fn take_warnings(&self) -> Vec<Warning>;
+    /// What holds commands here; looked for if nobody has asked yet. `None` on a host that runs none.
+    fn containment(&self) -> BoxFuture<'static, Option<Containment>> {
+        Box::pin(std::future::ready(None))
+    }
+    /// Which of these roots of sessions the clients of this host may know of; `None`: all of them, as anywhere
+    /// where a client is its user.
+    fn admitted(&self, roots: Vec<PathBuf>) -> Option<BoxFuture<'static, Vec<bool>>> {
+        drop(roots);
+        None
+    }
+}
+
+/// What carries a connection may hold up the updates of one session while others go on.
+pub trait SessionPace: Send + Sync + Debug {
+    /// Resolves when updates of this session may be sent, and when nothing can be sent any more.
+    fn room_for(&self, session: &SessionId) -> BoxFuture<'static, ()>;
 }
 
 /// Two names of directories, once the links in them are followed.
@@ -117,6 +135,27 @@ pub fn connect(
     sink: impl MessageSink,
     options: Options,
 ) -> Connection {
-    let (_, connection) = Peer::start(source, sink, options, |peer| router::Router::new(agent, peer));
+    start(agent, source, sink, options, None)
+}
+
+/// The same over a transport that has a pace for each session.
+pub fn connect_paced(
+    agent: AgentServices,
+    source: impl MessageSource,
+    sink: impl MessageSink,
+    options: Options,
+    pace: Arc<dyn SessionPace>,
+) -> Connection {
+    start(agent, source, sink, options, Some(pace))
+}
+
+fn start(
+    agent: AgentServices,
+    source: impl MessageSource,
+    sink: impl MessageSink,
+    options: Options,
+    pace: Option<Arc<dyn SessionPace>>,
+) -> Connection {
+    let (_, connection) = Peer::start(source, sink, options, |peer| router::Router::new(agent, peer, pace));
     connection
 }

@@ -55,3 +55,12 @@ pub const NAMED_CHOICES: usize = 20;
 
 /// Characters of the reason that an agent gives for a question.
 pub const WHY_CHARS: usize = 1_000;
+
+/// Notices that the object of a run repeats: one that retries all night must not fill the memory.
+pub const KEPT_NOTICES: usize = 100;
+
+/// Denied calls that the error of a run names; the object has all of them.
+pub const NAMED_DENIALS: usize = 5;
+
+/// When a run says that it still waits for its agent to say hello: longer than any agent takes that is there.
+pub const QUIET_HELLO: Duration = Duration::from_secs(10);

@@ -3,12 +3,14 @@
 
 mod choose;
 mod collected;
+mod denials;
 mod end;
 mod json_answer;
 mod material;
 mod printed;
 mod questions;
 mod run;
+mod take;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::{AgentDoor, Introduction, SessionDirectories};
 
 pub use choose::RunChoices;
-pub use collected::DeniedCall;
+pub use denials::{DenialCause, DeniedCall};
 pub use end::{RunEnd, RunReport};
 pub use material::{AttachedContent, AttachedFile, Material};
 
@@ -33,8 +35,7 @@ pub struct OneShot {
     pub directories: SessionDirectories,
     pub output: RunOutput,
     pub schema: Option<AnswerSchema>,
-    /// Dollars that this run may cost.
-    pub max_cost: Option<f64>,
+    pub max_cost: Option<CostLimit>,
     pub choices: RunChoices,
 }
 
@@ -55,6 +56,24 @@ pub enum RunOutput {
     Json,
     /// Each update as it came, then the same object.
     JsonLines,
+}
+
+/// What a run may cost.
+#[derive(Clone)]
+pub struct CostLimit {
+    pub dollars: f64,
+    /// Whether a model has a price, without which the limit holds nothing. `None` for an agent whose models are
+    /// not known here.
+    pub has_price: Option<Arc<PriceCheck>>,
+}
+
+/// Says whether the price of a model is known.
+pub type PriceCheck = dyn Fn(&str) -> bool + Send + Sync;
+
+impl std::fmt::Debug for CostLimit {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("CostLimit").field("dollars", &self.dollars).finish_non_exhaustive()
+    }
 }
 
 /// What the answer has to be. The one who composes the program knows how schemas are read.

@@ -7,6 +7,7 @@ mod composer;
 mod content;
 mod conversation;
 mod diff;
+mod drawing;
 mod form;
 mod harmless;
 mod highlight;
@@ -24,6 +25,8 @@ mod terminal;
 mod transcript;
 mod wrap;
 
+pub use composer::ComposerKeys;
+pub use drawing::Canvas;
 pub use look::{Colours, ScreenLook, Signs};
 pub use run::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession, run};
-pub use terminal::TerminalFailure;
+pub use terminal::{ScreenManner, TerminalFailure};

@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use attache_acp::{AgentServices, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
-use attache_core::hub::Hub;
+use attache_core::hub::{Hub, ModelStandIn, People};
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
+use attache_core::watchdog::{Containment, HostContainment};
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, MessageSink, MessageSource, Options, Trace, json_lines, stdio};
 use attache_sandbox::check_places;
@@ -26,6 +27,7 @@ use crate::dirs::Dirs;
 use crate::setup::{Setup, Sources};
 use crate::troubles::Troubles;
 use crate::unfinished_imports;
+use crate::usage_error::OrWrongUsage;
 
 /// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
@@ -49,7 +51,8 @@ const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// Serves the editor; where that can't be, tells it why.
 pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
-    let ready = Setup::open(sources, args.trace.as_deref()).and_then(|setup| {
+    let (stand_in, people) = (ModelStandIn::Allowed, People::Present);
+    let ready = Setup::open(sources, args.trace.as_deref(), stand_in, people).and_then(|setup| {
         let trace = args.trace.as_deref().map(open_trace).transpose()?;
         Ok((setup, trace))
     });
@@ -58,13 +61,13 @@ pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
         Err(error) => {
             answer::note(&format!("attache: {error:#}"));
             refuse(&format!("{error:#}")).await;
-            Ok(ExitCode::FAILURE)
+            Ok(crate::usage_error::exit_code(&error))
         }
     }
 }
 
 pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
-    Trace::open(path).with_context(|| format!("can't write the trace {}", path.display()))
+    Trace::open(path).with_context(|| format!("can't write the trace {}", path.display())).or_wrong_usage()
 }
 
 /// The agent can't start, which its editor is told in answer to its requests: it may show nothing of stderr. A
@@ -110,7 +113,7 @@ impl OwnAgent {
             hub: setup.hub.clone(),
             accounts: Some(Arc::new(keys)),
             clock: setup.clock.clone(),
-            host: Arc::new(Machine::of(sources)),
+            host: Arc::new(Machine::of(sources, &setup)),
             version: env!("CARGO_PKG_VERSION"),
             thoughts: match config.thoughts.value {
                 Thoughts::Show => to_wire::ThoughtUpdates::Show,
@@ -119,6 +122,19 @@ impl OwnAgent {
             client_fs: config.client_fs.value,
         };
         Self { setup, services }
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.setup.hub
+    }
+
+    pub(crate) fn store(&self) -> Arc<SqliteStore> {
+        Arc::new(self.setup.store.clone())
+    }
+
+    /// For who serves its clients in another way.
+    pub(crate) fn services(&self) -> AgentServices {
+        self.services.clone()
     }
 
     /// Serves one more client.
@@ -243,11 +259,16 @@ pub(crate) struct Machine {
     troubles: Troubles,
     /// Of all sessions.
     scratch: PathBuf,
+    containment: HostContainment,
 }
 
 impl Machine {
-    pub(crate) fn of(sources: &Sources) -> Self {
-        Self { troubles: sources.troubles.clone(), scratch: sources.dirs.scratch.clone() }
+    pub(crate) fn of(sources: &Sources, setup: &Setup) -> Self {
+        Self {
+            troubles: sources.troubles.clone(),
+            scratch: sources.dirs.scratch.clone(),
+            containment: setup.containment.clone(),
+        }
     }
 }
 
@@ -282,6 +303,11 @@ impl Host for Machine {
 
     fn take_warnings(&self) -> Vec<Warning> {
         self.troubles.take()
+    }
+
+    fn containment(&self) -> BoxFuture<'static, Option<Containment>> {
+        let found = self.containment.clone();
+        Box::pin(async move { tokio::task::spawn_blocking(move || found.get()).await.ok() })
     }
 
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>> {

@@ -25,6 +25,15 @@ pub(crate) fn note(text: &str) {
     eprintln!("{}", legible(text));
 }
 
+/// A remark that nobody should overlook.
+pub(crate) fn alarm(text: &str) {
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    match io::stderr().is_terminal() && !plain {
+        true => eprintln!("\x1b[31m{}\x1b[0m", legible(text)),
+        false => note(text),
+    }
+}
+
 /// For an answer that is too long to be held.
 pub(crate) fn stream() -> impl Write + Send {
     BufWriter::new(AnswerWriter::to(io::stdout(), AnswerKind::Text))

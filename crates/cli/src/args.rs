@@ -3,6 +3,8 @@
 mod chat;
 mod inspection;
 mod mcp;
+mod seat;
+mod serve;
 mod session_options;
 
 use std::ffi::OsString;
@@ -10,14 +12,23 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use attache_core::legible::legible_path;
-use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum};
+use attache_serve::client::ServerAddress;
+use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
-pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
-pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
+use crate::mcp::with_options_first;
+use crate::usage_error::OrWrongUsage;
 
-/// A coding agent for editors that speak the Agent Client Protocol
+use chat::one_prompt;
+pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
+pub(crate) use inspection::{
+    DiffArgs, ForeignArgs, ForeignName, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy,
+};
+pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
+pub(crate) use seat::Seat;
+pub(crate) use serve::{ListenTarget, ServeArgs};
+
+/// A coding agent for editors (Agent Client Protocol) and for this terminal
 #[derive(Clone, Debug, Parser)]
 #[command(name = "attache", version = crate::installation::VERSION, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(help_template = MAIN_HELP, after_help = "Example:\n  attache demo")]
@@ -48,7 +59,7 @@ pub(crate) struct GlobalArgs {
 pub(crate) enum CliCommand {
     /// Run as the agent of an editor: ACP on stdin and stdout
     Acp(AcpArgs),
-    /// Ask the agent once, for scripts and pipelines: `-p`
+    /// Talk to the agent in this terminal, or once for a script (-p); what `attache` alone does
     Chat(ChatArgs),
     /// Play one full session in this terminal; needs no key and no network
     #[command(help_template = PLAIN_HELP, override_usage = "attache demo", after_help = "Example:\n  attache demo")]
@@ -61,8 +72,12 @@ pub(crate) enum CliCommand {
     Doctor(DoctorArgs),
     /// Put attache into the settings of an editor
     Init(InitArgs),
+    /// Take over the sessions of Claude Code, Codex, goose, opencode and Gemini CLI
+    Import(ForeignArgs),
     /// Show, add, test and remove MCP servers, or be one
     Mcp(McpArgs),
+    /// Serve the agent to clients elsewhere, over WebSocket and HTTP
+    Serve(ServeArgs),
     /// Search, show, export, import, archive and delete stored sessions
     Sessions(SessionsArgs),
     /// Allow a project's own configuration, or take that back
@@ -93,7 +108,7 @@ pub(crate) enum CliCommand {
 }
 
 /// All commands and options on one screen.
-const MAIN_HELP: &str = "{about}: {usage}\n{all-args}{after-help}\n";
+const MAIN_HELP: &str = "{about}: {usage}\nCommands:\n{subcommands}\nOptions:\n{options}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";
@@ -111,10 +126,16 @@ pub(crate) struct AcpArgs {
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Bridge to `attache serve` instead: http(s)://HOST:PORT or unix:PATH
+    #[arg(long, value_name = "URL", value_parser = ServerAddress::parse, conflicts_with_all = SESSION_OPTIONS)]
+    pub(crate) connect: Option<ServerAddress>,
     /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
     pub(crate) login: Option<Option<String>>,
 }
+
+/// What the agent of a server has decided already.
+const SESSION_OPTIONS: [&str; 6] = ["model", "agent", "approval", "sandbox", "client_fs", "trace"];
 
 /// What every command takes that serves sessions.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -238,7 +259,7 @@ pub(crate) enum SessionsCommand {
     #[command(after_help = "Example:\n  attache sessions list --limit 10")]
     List(ListArgs),
     /// Show one session
-    #[command(after_help = "Example:\n  attache sessions show ses_019a2b3c4d5e6fAbCdEfGhIjKl --full")]
+    #[command(after_help = "Example:\n  attache sessions show latest --full")]
     Show(ShowArgs),
     /// Search all sessions for words
     #[command(after_help = "Example:\n  attache sessions search login \"time out\"")]
@@ -257,7 +278,7 @@ pub(crate) enum SessionsCommand {
     /// Leave one session out of the list; it stays stored
     #[command(after_help = "Example:\n  attache sessions archive ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
     Archive {
-        /// Session id, or its beginning
+        /// Session id, its beginning, or `latest`
         id: String,
         /// List it again
         #[arg(long)]
@@ -266,7 +287,7 @@ pub(crate) enum SessionsCommand {
     /// Delete one session with all its messages and attachments
     #[command(after_help = "Example:\n  attache sessions delete ses_019a2b3c4d5e6fAbCdEfGhIjKl")]
     Delete {
-        /// Session id, or its beginning
+        /// Session id, its beginning, or `latest`
         id: String,
         /// Delete without asking
         #[arg(short, long)]
@@ -276,7 +297,7 @@ pub(crate) enum SessionsCommand {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ExportArgs {
-    /// Session id, or its beginning
+    /// Session id, its beginning, or `latest`
     pub(crate) id: String,
     /// Format; if left out, the ending of FILE decides, and jsonl without a FILE
     #[arg(long, value_enum)]
@@ -327,13 +348,12 @@ pub(crate) enum ExportFormat {
 
 impl Args {
     /// Reads the process's arguments. The error is what clap says: help and version among them.
-    pub(crate) fn from_command_line() -> Result<Self, clap::Error> {
-        let args = Self::try_parse_from(with_help_as_option(std::env::args_os()))?;
-        if args.command.is_none() && !args.global.print_config {
-            let message = "a command is missing: acp, chat, demo, models, auth, doctor, mcp, sessions, usage or completions";
-            return Err(Self::command().error(clap::error::ErrorKind::MissingSubcommand, message));
+    pub(crate) fn from_command_line(seat: Seat) -> Result<Self, clap::Error> {
+        let mut words = with_options_first(with_help_as_option(std::env::args_os()));
+        if words.len() == 1 && seat == Seat::Terminal {
+            words.push("chat".into());
         }
-        Ok(args)
+        Self::try_parse_from(words).map_err(one_prompt)?.with_command(seat)
     }
 
     /// Moves to the directory of `--cwd`; what is named relative to where the command was typed stays that.
@@ -349,6 +369,7 @@ impl Args {
         }
         std::env::set_current_dir(&*directory)
             .with_context(|| format!("--cwd: can't work in {}", legible_path(directory)))
+            .or_wrong_usage()
     }
 
     /// Whether an editor waits for answers to its requests.
@@ -368,7 +389,9 @@ impl Args {
                 | CliCommand::Auth(_)
                 | CliCommand::Doctor(_)
                 | CliCommand::Init(_)
+                | CliCommand::Import(_)
                 | CliCommand::Mcp(_)
+                | CliCommand::Serve(_)
                 | CliCommand::Sessions(_)
                 | CliCommand::Trust(_)
                 | CliCommand::Usage(_)
@@ -393,6 +416,8 @@ fn with_help_as_option(words: impl Iterator<Item = OsString>) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     fn parse(line: &str) -> Result<Args, clap::Error> {
@@ -473,6 +498,11 @@ mod tests {
             "models refresh anthropic",
             "auth logout",
             "sessions list --limit 0",
+            "serve --listen nowhere",
+            "serve --listen unix:",
+            "acp --connect nowhere",
+            "acp --connect http://127.0.0.1:1 --model a/b",
+            "chat --connect http://127.0.0.1:1 --agent-command goose",
             "doctor now",
             "sessions",
             "sessions show",
@@ -510,6 +540,7 @@ mod tests {
             "mcp add",
             "mcp import",
             "mcp serve",
+            "serve",
             "sessions",
             "sessions list",
             "sessions show",
@@ -518,6 +549,7 @@ mod tests {
             "sessions import",
             "sessions diff",
             "usage",
+            "import",
             "completions",
         ];
         for command in commands {

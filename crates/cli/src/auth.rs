@@ -49,6 +49,13 @@ impl<'a> AuthCommands<'a> {
         self.login(&provider, &LoginArgs::default()).await
     }
 
+    /// Asks for a provider and its key; gives the provider.
+    pub(crate) async fn login_to_chosen(&self) -> Result<String> {
+        let provider = self.chosen(None)?;
+        self.login(&provider, &LoginArgs::default()).await?;
+        Ok(provider)
+    }
+
     fn chosen(&self, provider: Option<&str>) -> Result<String> {
         match provider {
             Some(provider) => Ok(provider.to_owned()),

@@ -10,19 +10,24 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirectories};
 use attache_chat::one_shot::{
-    AnswerSchema, AttachedContent, AttachedFile, Material, OneShot, RunChoices, RunConsole, RunOutput,
-    RunReport, SessionChoice, run as run_once,
+    AnswerSchema, AttachedContent, AttachedFile, CostLimit, Material, OneShot, RunChoices, RunConsole,
+    RunOutput, RunReport, SessionChoice, run as run_once,
 };
+use attache_core::hub::People;
 use attache_core::json_schema::Schema;
 use attache_core::legible::{legible_line, legible_path};
+use attache_core::ports::Model;
+use attache_core::ports::store::ModelRef;
 use attache_core::prompt::sniff::media_type;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer;
 use crate::args::{ChatArgs, ChatOutput};
+use crate::connect::ServerDoor;
 use crate::limits::{ATTACHED_BYTES, SCHEMA_BYTES};
 use crate::setup::Sources;
+use crate::usage_error::{OrWrongUsage, WrongUsage};
 
 mod on_screen;
 mod own_door;
@@ -53,12 +58,16 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
         answer::note("attache: there is nothing to ask: give a prompt, or pipe one in");
         return Ok(ExitCode::from(2));
     }
-    let task = one_shot(args, material)?;
+    let task = one_shot(sources, args, material)?;
     let introduction = Introduction::unattended(VERSION);
     let trace = args.trace.as_deref().map(crate::acp::open_trace).transpose()?;
     let mut console = ProcessConsole { answer: Box::new(answer::stream()), audience: audience() };
-    let report = match &args.agent_command {
-        Some(line) => {
+    let report = match (&args.agent_command, &args.connect) {
+        (None, Some(address)) => {
+            let door = ServerDoor::new(sources, address)?;
+            talk(&door, introduction.with_trace(trace.clone()), task, &mut console, interrupted).await
+        }
+        (Some(line), _) => {
             let directory = task.directories.directory.clone();
             match CommandDoor::new(line, directory) {
                 Ok(door) => {
@@ -70,8 +79,8 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
                 }
             }
         }
-        None => {
-            let door = OwnDoor::new(sources, args.trace.as_deref());
+        (None, None) => {
+            let door = OwnDoor::new(sources, args.trace.as_deref(), People::OnlyAProgram);
             let introduction = introduction.with_trace(trace.clone());
             let report = talk(&door, introduction, task, &mut console, interrupted).await;
             door.close().await;
@@ -82,7 +91,7 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
         trace.flush().await;
     }
     if let Some(error) = &report.error {
-        answer::note(&format!("attache: {error}"));
+        answer::note(&format!("attache: {}", legible_line(error)));
     }
     Ok(ExitCode::from(report.end.exit_code()))
 }
@@ -119,10 +128,14 @@ fn watch_interrupts() -> Result<CancellationToken> {
     Ok(interrupted)
 }
 
-fn one_shot(args: &ChatArgs, material: Material) -> Result<OneShot> {
+fn one_shot(sources: &Sources, args: &ChatArgs, material: Material) -> Result<OneShot> {
     let directory = std::env::current_dir().context("can't find the current directory")?;
     let session = match (&args.resume, args.latest) {
-        (Some(id), _) if id.is_empty() => bail!("--resume without an id lets you choose, which -p can't"),
+        (Some(id), _) if id.is_empty() => {
+            return Err(
+                WrongUsage("--resume without an id lets you choose, which -p can't".to_owned()).into()
+            );
+        }
         (Some(id), _) => SessionChoice::ById(id.clone(), args.cwd.as_ref().map(|_| directory.clone())),
         (None, true) => SessionChoice::Latest,
         (None, false) => SessionChoice::New,
@@ -136,8 +149,8 @@ fn one_shot(args: &ChatArgs, material: Material) -> Result<OneShot> {
             ChatOutput::Json => RunOutput::Json,
             ChatOutput::Jsonl => RunOutput::JsonLines,
         },
-        schema: args.schema.as_deref().map(schema).transpose()?,
-        max_cost: args.max_cost,
+        schema: args.schema.as_deref().map(schema).transpose().or_wrong_usage()?,
+        max_cost: args.max_cost.map(|dollars| cost_limit(sources, args, dollars)).transpose()?,
         choices: RunChoices {
             model: args.model.clone(),
             mode: args.agent.clone(),
@@ -146,11 +159,24 @@ fn one_shot(args: &ChatArgs, material: Material) -> Result<OneShot> {
     })
 }
 
+/// The prices of another agent's models are its own.
+fn cost_limit(sources: &Sources, args: &ChatArgs, dollars: f64) -> Result<CostLimit> {
+    if args.agent_command.is_some() {
+        return Ok(CostLimit { dollars, has_price: None });
+    }
+    let live = sources.live()?;
+    let has_price = move |model: &str| {
+        let named = model.split_once('/').map(|(provider, name)| ModelRef::new(provider, name));
+        named.and_then(|model| live.describe(&model)).is_some_and(|info| info.price.is_some())
+    };
+    Ok(CostLimit { dollars, has_price: Some(Arc::new(has_price)) })
+}
+
 /// The words, what is piped in, and the attached files.
 async fn material(args: &ChatArgs) -> Result<Material> {
     let mut attachments = Vec::new();
     for path in &args.attach {
-        attachments.push(attachment(path)?);
+        attachments.push(attachment(path).or_wrong_usage()?);
     }
     let piped = match answer::is_typed() {
         true => None,

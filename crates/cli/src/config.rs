@@ -18,11 +18,12 @@ use attache_core::agents::DEFAULT_AGENT;
 use attache_core::ports::mcp::ServerEntry;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::{Action, Approval, Rule};
-use attache_models::{STREAM_IDLE, Vendor};
+use attache_models::{STREAM_IDLE, VENDORS, Vendor};
 
 use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
 
+mod document;
 mod environment;
 mod error;
 mod file;
@@ -37,12 +38,15 @@ mod provider;
 mod provider_table;
 #[cfg(test)]
 pub(crate) mod reference;
+mod serve;
+mod setting_input;
 mod store_path;
 mod telemetry;
 #[cfg(test)]
 mod tests;
 mod web_search;
 
+pub(crate) use document::{open_document, store_document};
 pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors, nearest};
 use file::FileScope;
@@ -52,6 +56,7 @@ use keys::{KEYS, SettingInput, SettingKey};
 pub(crate) use limits::MAX_SCRIPT_BYTES;
 pub(crate) use project::ProjectConfig;
 pub(crate) use provider::{HttpWire, Provider, ProviderModel, ProviderWire, StatedPrice};
+pub(crate) use serve::ServerSettings;
 pub(crate) use telemetry::{HeaderPiece, TelemetrySettings, pieces as header_pieces};
 pub(crate) use web_search::{SearchService, WebSearchSettings};
 
@@ -93,6 +98,10 @@ pub(crate) struct Config {
     pub(crate) thoughts: Sourced<Thoughts>,
     /// Whether editors read, write and run themselves what they offer to.
     pub(crate) client_fs: Sourced<ClientFs>,
+    /// Whose keys the composer of the chat has.
+    pub(crate) chat_keys: Sourced<ChatKeys>,
+    /// Whether the chat writes lines only.
+    pub(crate) chat_plain: Sourced<bool>,
     pub(crate) durability: Sourced<Durability>,
     /// Whether contents of files are kept before tools change them.
     pub(crate) snapshots: Sourced<bool>,
@@ -111,6 +120,7 @@ pub(crate) struct Config {
     /// Of `[mcp.NAME]`, in the order of the file.
     pub(crate) servers: Vec<ConfiguredServer>,
     pub(crate) telemetry: TelemetrySettings,
+    pub(crate) serve: ServerSettings,
     /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
 }
@@ -159,6 +169,13 @@ pub(crate) enum Thoughts {
     Drop,
 }
 
+/// The keys of a shell, or those of vi.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChatKeys {
+    Emacs,
+    Vi,
+}
+
 /// What a power cut may cost: the last moments, or nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Durability {
@@ -177,6 +194,17 @@ pub(crate) struct Limits {
 }
 
 impl Config {
+    /// Names of variables that may hold a key of ours: of all vendors, of the providers and the search.
+    pub(crate) fn key_variables(&self) -> impl Iterator<Item = String> + '_ {
+        let vendors = VENDORS.iter().flat_map(|vendor| vendor.key_variables).map(|name| (*name).to_owned());
+        let own = self.providers.iter().flat_map(|provider| match &provider.wire {
+            ProviderWire::Http(wire) => wire.key_variables.value.as_slice(),
+            ProviderWire::Script { .. } => &[],
+        });
+        let search = self.web_search.service().and_then(|service| service.key_variable);
+        vendors.chain(own.cloned()).chain(search.map(|variable| variable.value))
+    }
+
     /// Everything that is wrong is reported at once.
     pub(crate) fn load(
         args: &Args,
@@ -224,6 +252,8 @@ impl Config {
             store: default(dirs.sessions_db.clone()),
             thoughts: default(Thoughts::Show),
             client_fs: default(ClientFs::Auto),
+            chat_keys: default(ChatKeys::Emacs),
+            chat_plain: default(false),
             durability: default(Durability::Normal),
             snapshots: default(true),
             limits: Limits {
@@ -239,6 +269,7 @@ impl Config {
             web_search: WebSearchSettings::default(),
             servers: Vec::new(),
             telemetry: TelemetrySettings::default(),
+            serve: ServerSettings::default(),
             providers: Vec::new(),
         }
     }
@@ -329,6 +360,15 @@ impl Thoughts {
         match self {
             Self::Show => "show",
             Self::Drop => "drop",
+        }
+    }
+}
+
+impl ChatKeys {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Emacs => "emacs",
+            Self::Vi => "vi",
         }
     }
 }

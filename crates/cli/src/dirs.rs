@@ -40,7 +40,7 @@ pub(crate) enum DirsError {
     NoHome,
     #[error("ATTACHE_HOME={0}: {1}")]
     BadHome(PathBuf, io::Error),
-    #[error("can't create {0}: {1}")]
+    #[error("can't write to {0}: {1}. Set ATTACHE_HOME to a directory of yours")]
     Create(PathBuf, io::Error),
 }
 
@@ -194,7 +194,7 @@ mod tests {
         let dirs = dirs(&[("ATTACHE_HOME", place.path().join("x").to_str().unwrap())]).unwrap();
         let message = dirs.create().unwrap_err().to_string();
         assert!(
-            message.starts_with(&format!("can't create {}: ", place.path().join("x").display())),
+            message.starts_with(&format!("can't write to {}: ", place.path().join("x").display())),
             "{message}"
         );
     }

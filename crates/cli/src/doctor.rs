@@ -6,17 +6,20 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use attache_core::ports::store::ModelRef;
 
 use crate::answer;
 use crate::args::DoctorArgs;
 use crate::config::{ConfigError, ConfigErrors};
 use crate::installation::{self, VERSION};
+use crate::providers::{LiveProviders, Standing};
 use crate::setup::Sources;
 
 mod commands;
 pub(crate) mod editors;
 mod files;
 mod model;
+mod project;
 mod prompt;
 mod store;
 mod telemetry;
@@ -54,6 +57,22 @@ impl Finding {
     }
 }
 
+/// Asks a model for one word. `Err` says what went wrong, and what to do about it.
+pub(crate) async fn try_model(
+    sources: &Sources,
+    live: &LiveProviders,
+    standing: &Standing<'_>,
+    model: &ModelRef,
+) -> Result<String, String> {
+    let Finding { level, text, next, .. } =
+        prompt::check(sources, live, standing, model, model::ListedModels::Given).await;
+    match level {
+        FindingLevel::Ok => Ok(text),
+        FindingLevel::Warn | FindingLevel::Fail if next.is_empty() => Err(text),
+        FindingLevel::Warn | FindingLevel::Fail => Err(format!("{text}\n{next}")),
+    }
+}
+
 pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode> {
     if let Some(editor) = &args.editors {
         answer::write(&editors::settings(editor.as_deref(), answer::columns())?)?;
@@ -70,6 +89,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     findings.extend(editors::check(&sources.dirs));
     findings.push(web_search::check(sources));
     findings.extend(telemetry::check(sources));
+    findings.extend(project::check(sources).await);
     findings.extend(model::check(sources).await);
     tell(&findings)
 }

@@ -79,3 +79,24 @@ pub(crate) const SCHEMA_BYTES: u64 = 256 * 1024;
 
 /// What may lie unread between a client and the agent of this process: some large updates.
 pub(crate) const CHAT_PIPE_BYTES: usize = 256 * 1024;
+
+/// A session of another agent: the same as an export of ours may have.
+pub(crate) const FOREIGN_FILE_BYTES: u64 = 512 * 1024 * 1024;
+
+/// One entry of it; pictures are among them.
+pub(crate) const FOREIGN_LINE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// What is read of each for the list: the first prompt, and above it what the program tells its model.
+pub(crate) const FOREIGN_HEAD_BYTES: u64 = 1024 * 1024;
+
+/// Directories below each other: the deepest are those of days.
+pub(crate) const FOREIGN_DEPTH: usize = 6;
+
+/// Characters of a title that is the first line of a prompt.
+pub(crate) const FOREIGN_TITLE_CHARS: usize = 100;
+
+/// A picture of a prompt, in base64, that is kept within its part.
+pub(crate) const FOREIGN_PICTURE_BYTES: usize = 1024 * 1024;
+
+/// How long another agent may hold its database against a reader.
+pub(crate) const FOREIGN_WAIT: Duration = Duration::from_secs(2);

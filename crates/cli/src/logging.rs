@@ -67,13 +67,15 @@ pub(crate) fn start(
     verbosity: u8,
     environment: &ProcessEnvironment,
 ) -> anyhow::Result<Logging> {
+    let (output, warning) = open(&destination);
+    // A person reads what was meant for a file.
+    let destination = if warning.is_some() { Destination::Stderr } else { destination };
     let filter = match environment.text("ATTACHE_LOG") {
         Some(directives) => EnvFilter::try_new(directives).map_err(|error| {
             anyhow::anyhow!("environment ATTACHE_LOG: {error}; give a level such as `debug`")
         })?,
         None => EnvFilter::new(level(&destination, verbosity)),
     };
-    let (output, warning) = open(&destination);
     let (queue, mut logging) = queue(output)?;
     logging.warning = warning;
     tracing_subscriber::fmt()

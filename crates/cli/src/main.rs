@@ -2,12 +2,14 @@
 //! command.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Result;
 
-use crate::args::{AcpArgs, Args, CliCommand};
+use crate::args::{AcpArgs, Args, CliCommand, Seat};
 use crate::config::{Config, ProcessEnvironment};
 use crate::dirs::Dirs;
+use crate::first_start::FirstStart;
 use crate::paint::Paint;
 use crate::setup::Sources;
 
@@ -21,6 +23,7 @@ mod catalogue;
 mod chat;
 mod completions;
 mod config;
+mod connect;
 mod consents;
 mod credentials;
 mod damage;
@@ -29,6 +32,8 @@ mod dirs;
 mod doctor;
 #[cfg(test)]
 mod documents;
+mod first_start;
+mod foreign;
 mod guarded;
 mod init;
 mod installation;
@@ -46,13 +51,16 @@ mod projects;
 mod providers;
 mod sandbox;
 mod seclusion;
+mod serve;
 mod sessions;
 mod setup;
 mod telemetry;
+mod token;
 mod troubles;
 mod trust;
 mod unfinished_imports;
 mod usage;
+mod usage_error;
 mod web_search;
 mod when;
 
@@ -62,13 +70,14 @@ fn main() -> ExitCode {
         return code;
     }
     memory::give_back_large_blocks();
-    let mut args = match Args::from_command_line() {
+    let seat = if answer::is_typed() && answer::is_seen() { Seat::Terminal } else { Seat::Elsewhere };
+    let mut args = match Args::from_command_line(seat) {
         Ok(args) => args,
         Err(usage) => return refuse_usage(&usage),
     };
     if let Err(error) = args.settle_paths() {
         answer::note(&format!("attache: {error:#}"));
-        return ExitCode::FAILURE;
+        return usage_error::exit_code(&error);
     }
     if args.runs_an_agent() {
         // It runs commands of others: before the first of them, and before a key is read.
@@ -82,7 +91,7 @@ fn main() -> ExitCode {
             if args.serves_an_editor() {
                 acp::refuse_from_the_start(&format!("{error:#}"));
             }
-            ExitCode::FAILURE
+            usage_error::exit_code(&error)
         }
     }
 }
@@ -134,7 +143,7 @@ fn run(args: &Args) -> Result<ExitCode> {
         return init::run(&dirs, init);
     }
     if let (Some(CliCommand::Trust(trust)), false) = (&args.command, args.global.print_config) {
-        trust::run(&dirs, trust)?;
+        trust::run(&Arc::new(config), &dirs, trust)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.global.print_config {
@@ -145,7 +154,10 @@ fn run(args: &Args) -> Result<ExitCode> {
     let destination = logging::Destination::of(args, &dirs);
     let logging = logging::start(destination, args.global.verbosity, &environment)?;
     let sources = Sources::new(config, dirs, &environment);
-    if let Some(warning) = logging.warning() {
+    // Where nothing at all can be written, the command says that, and once is enough.
+    if let Some(warning) = logging.warning()
+        && sources.dirs.create().is_ok()
+    {
         sources.troubles.report("There is no log file", warning.to_owned());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(WORKERS).enable_all().build()?;
@@ -179,8 +191,12 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(CliCommand::Auth(auth)) => auth::AuthCommands::new(sources).run(&auth.command).await?,
         Some(CliCommand::Doctor(doctor)) => return doctor::run(sources, doctor).await,
         Some(CliCommand::Mcp(mcp)) => return mcp::run(sources, mcp).await,
+        Some(CliCommand::Serve(serve)) => return serve::run(sources, serve).await,
         Some(CliCommand::Acp(AcpArgs { login: Some(provider), .. })) => {
             auth::AuthCommands::new(sources).login_to_any(provider.as_deref()).await?;
+        }
+        Some(CliCommand::Acp(AcpArgs { connect: Some(address), .. })) => {
+            return connect::run(sources, address).await;
         }
         Some(CliCommand::Acp(acp_args)) => {
             if answer::is_typed() {
@@ -188,7 +204,14 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
             }
             return acp::run(sources, acp_args).await;
         }
-        Some(CliCommand::Chat(chat_args)) => return chat::run(sources, chat_args).await,
+        Some(CliCommand::Chat(chat_args)) => {
+            return match first_start::lead(args, chat_args, sources).await? {
+                FirstStart::NotNeeded => chat::run(sources, chat_args).await,
+                FirstStart::Configured(sources) => chat::run(&sources, chat_args).await,
+                FirstStart::Left(code) => Ok(code),
+            };
+        }
+        Some(CliCommand::Import(import)) => return foreign::run(sources, import).await,
         Some(
             CliCommand::Init(_)
             | CliCommand::Trust(_)
@@ -203,6 +226,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
 /// A user who types the command by hand most likely wanted something else.
 const ACP_ON_A_TERMINAL: &str = "\
 attache acp is what an editor starts: it waits for ACP messages, one JSON object per line, on standard input.
+  attache                     talk to the agent here
   attache init                put attache into your editor's settings
   attache demo                see a whole session in this terminal
 Ctrl-D ends it.";

@@ -7,27 +7,27 @@ pub(crate) mod json;
 mod login;
 pub(crate) mod of_project;
 mod serve;
-mod token;
 pub(crate) mod told;
+
+pub(crate) use add::with_options_first;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::Projects;
 use attache_core::ports::mcp::{
     ServerNotices, ServerState, ServerStatus, SessionServers, TRIED_AGAIN, ToolServers, WantedServers,
 };
-use attache_core::ports::tool::Workspace;
 
 use crate::answer;
 use crate::args::{McpArgs, McpCommand};
-use crate::config::nearest;
+use crate::config::{nearest, open_document, store_document};
 use crate::limits::MCP_LOOK;
+use crate::project_files::ProjectFiles;
 use crate::projects::HostProjects;
-use crate::setup::{Sources, mcp_servers};
+use crate::setup::{Sources, looking_workspace, mcp_servers};
 
 pub(crate) async fn run(sources: &Sources, args: &McpArgs) -> Result<ExitCode> {
     match &args.command {
@@ -44,6 +44,12 @@ pub(crate) async fn run(sources: &Sources, args: &McpArgs) -> Result<ExitCode> {
 
 async fn list(sources: &Sources) -> Result<ExitCode> {
     let servers = open(sources, None).await?;
+    let here = std::env::current_dir().unwrap_or_default();
+    let mistakes = ProjectFiles::find(&here).map(|found| of_project::mistakes_of_files(&found));
+    let mistakes = mistakes.unwrap_or_default();
+    for mistake in &mistakes {
+        answer::note(&format!("attache: not used: {}", legible_line(mistake)));
+    }
     if tokio::time::timeout(MCP_LOOK, servers.settled()).await.is_err() {
         answer::note("attache: some servers are still connecting");
     }
@@ -54,7 +60,7 @@ async fn list(sources: &Sources) -> Result<ExitCode> {
     for server in sources.config.servers.iter().filter(|server| !server.enabled) {
         text.push_str(&format!("{}: switched off ({})\n", legible_line(&server.entry.name), server.origin));
     }
-    if text.is_empty() {
+    if text.is_empty() && mistakes.is_empty() {
         text = "There are no MCP servers yet. To add one: attache mcp add NAME COMMAND\n".to_owned();
     }
     servers.close().await;
@@ -123,14 +129,14 @@ async fn test(sources: &Sources, name: &str) -> Result<ExitCode> {
 
 fn remove(sources: &Sources, name: &str) -> Result<ExitCode> {
     let file = &sources.config.file;
-    let mut document = edit::open(file)?;
+    let mut document = open_document(file)?;
     if !edit::remove(&mut document, name) {
         let names: Vec<&str> =
             sources.config.servers.iter().map(|server| server.entry.name.as_str()).collect();
         let near = nearest(name, &names).map(|near| format!(", did you mean `{near}`?")).unwrap_or_default();
         bail!("{} has no MCP server `{name}`{near}", file.display());
     }
-    edit::store(file, &document)?;
+    store_document(file, &document)?;
     answer::write(&format!("Removed {name} from {}.\n", file.display()))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -154,14 +160,7 @@ async fn open(sources: &Sources, only: Option<&str>) -> Result<Arc<dyn SessionSe
             mcp_servers(&Sources { config: Arc::new(config), ..sources.clone() }, &sandbox)
         }
     };
-    let workspace = Workspace {
-        session_id: SessionId::new("mcp"),
-        root,
-        additional: Vec::new(),
-        scratch: scratch.join("mcp"),
-        guarded: Arc::new(crate::guarded::guarded(config, dirs, std::iter::empty()).as_it_is_now()),
-        skills: Arc::default(),
-    };
+    let workspace = looking_workspace(sources, &root, "mcp");
     let wanted = WantedServers {
         of_client: Vec::new(),
         of_project: settings.servers,

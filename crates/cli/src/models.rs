@@ -121,7 +121,7 @@ fn default_line(sources: &Sources, live: &LiveProviders, looked: &[LookedAt<'_>]
                 }
                 false => writeln!(
                     text,
-                    "No model is available. What is wrong with {} is told below.",
+                    "No model is available: {} can't be used, see below.",
                     configured.join(", ")
                 )?,
             }
@@ -299,7 +299,7 @@ fn list(text: &mut String, provider: &str, models: &[ModelInfo], most: usize) ->
 }
 
 /// `200k`, `1M`.
-fn tokens(count: u64) -> String {
+pub(crate) fn tokens(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
         1_000..999_500 => format!("{}k", (count + 500) / 1_000),
@@ -308,7 +308,7 @@ fn tokens(count: u64) -> String {
 }
 
 /// Dollars per million tokens, in and out.
-fn price(price: &Price) -> String {
+pub(crate) fn price(price: &Price) -> String {
     match (price.input, price.output) {
         (0.0, 0.0) => "free".to_owned(),
         (input, output) => format!("${} ${}", trimmed(input, 3), trimmed(output, 3)),

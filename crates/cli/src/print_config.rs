@@ -6,14 +6,12 @@ use std::path::Path;
 
 use attache_core::hooks::{HookCommand, HookHold};
 use attache_core::legible::{is_invisible, legible_line};
-use attache_core::ports::mcp::{
-    OAuthSettings, PrivateAddresses, ServerNetwork, ServerSampling, ServerTransport,
-};
+use attache_core::ports::mcp::{OAuthSettings, PrivateAddresses, ServerSampling, ServerTransport};
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
     ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin, ProviderModel, ProviderWire,
-    SearchService, Sourced, StatedPrice, TelemetrySettings,
+    SearchService, ServerSettings, Sourced, StatedPrice, TelemetrySettings,
 };
 use crate::projects::configuration_in;
 use crate::providers::{
@@ -50,6 +48,8 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     page.path("store", &config.store);
     page.entry("thoughts", config.thoughts.value.as_str(), &config.thoughts.origin);
     page.entry("client_fs", config.client_fs.value.as_str(), &config.client_fs.origin);
+    page.entry("chat_keys", config.chat_keys.value.as_str(), &config.chat_keys.origin);
+    page.entry("chat_plain", config.chat_plain.value, &config.chat_plain.origin);
     page.entry("durability", config.durability.value.as_str(), &config.durability.origin);
     page.entry("snapshots", config.snapshots.value, &config.snapshots.origin);
     page.limits(&config.limits);
@@ -67,6 +67,9 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     }
     if config.telemetry.is_stated() {
         page.telemetry(&config.telemetry);
+    }
+    if config.serve.is_stated() {
+        page.serve(&config.serve);
     }
     for rule in &config.rules {
         page.rule(rule);
@@ -93,6 +96,25 @@ impl ConfigPage {
         self.number("stream_idle_timeout_ms", idle, &limits.stream_idle.origin);
         self.number("max_steps", u64::from(limits.max_steps.value), &limits.max_steps.origin);
         self.number("max_line_bytes", limits.max_line_bytes.value as u64, &limits.max_line_bytes.origin);
+    }
+
+    fn serve(&mut self, serve: &ServerSettings) {
+        self.line("\n[serve]");
+        if let Some(Sourced { value, origin }) = &serve.workspaces {
+            let paths = value.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+            self.words("workspaces", paths, origin);
+        }
+        for (name, words) in [("hosts", &serve.hosts), ("origins", &serve.origins)] {
+            if !words.value.is_empty() {
+                self.words(name, words.value.clone(), &words.origin);
+            }
+        }
+        self.number("drain_seconds", serve.drain.value.as_secs(), &serve.drain.origin);
+    }
+
+    fn words(&mut self, name: &str, words: Vec<String>, origin: &Origin) {
+        let words: Vec<String> = words.into_iter().map(|word| basic_value(word.into())).collect();
+        self.line(&format!("{name} = [{}]  # {}", words.join(", "), one_line(&origin.to_string())));
     }
 
     fn rule(&mut self, rule: &ConfiguredRule) {
@@ -163,10 +185,10 @@ impl ConfigPage {
             self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
         }
         self.oauth(&entry.oauth, origin);
-        match entry.network {
-            ServerNetwork::Granted => self.entry("network", true, origin),
-            ServerNetwork::UnlessOfWorkspace => {}
-            ServerNetwork::Withheld => self.entry("network", false, origin),
+        for (key, right) in [("network", entry.rights.network), ("write", entry.rights.write)] {
+            if let Some(word) = right.word() {
+                self.entry(key, word, origin);
+            }
         }
         if entry.sampling == ServerSampling::Asked {
             self.entry("sampling", true, origin);

@@ -18,9 +18,9 @@ use crate::config::{Config, ConfiguredRule, ProjectConfig};
 use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
 use crate::limits::MAX_CONSENT_BYTES;
-use crate::mcp::of_project::{servers_of_files, waiting_servers};
+use crate::mcp::of_project::{mistakes_of_files, servers_of_files, waiting_servers};
 use crate::mcp::told;
-use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
+use crate::project_files::{PROJECT_AGENTS, PROJECT_CONFIG, ProjectFiles};
 
 mod shown;
 
@@ -124,6 +124,40 @@ impl HostProjects {
         }
         settings.notices = notices;
         settings
+    }
+
+    /// What of a project's files is not used even where it is trusted, each with its place. Blocks.
+    pub(crate) fn mistakes(&self, found: &ProjectFiles) -> Vec<String> {
+        let mut mistakes = match configured(&self.config, found) {
+            Ok(configured) => configured.refused,
+            Err(problem) => problem.lines().map(str::to_owned).collect(),
+        };
+        mistakes.extend(mistakes_of_files(found));
+        // Those of the user are no business of the project.
+        let own = found.project.display().to_string();
+        let left_out = self.agents.load(Some(found)).left_out;
+        mistakes.extend(left_out.into_iter().filter(|line| line.starts_with(&own)));
+        mistakes
+    }
+
+    /// What is said of an agent that sessions here do not have: why, as far as that is known. Blocks.
+    pub(crate) fn unknown_agent(&self, root: &Path, id: &str) -> String {
+        let found = ProjectFiles::find(root).unwrap_or_default();
+        let trusted = self.trusted(&found, &mut Vec::new());
+        let loaded = self.agents.load(trusted);
+        let file = format!("{id}.md");
+        if let Some(problem) = loaded.left_out.iter().find(|line| line.contains(&format!("/{file}: "))) {
+            return format!("the agent `{id}` is left out: {problem}");
+        }
+        let is_its_file =
+            |path: &Path| PROJECT_AGENTS.iter().any(|directory| path == Path::new(directory).join(&file));
+        if trusted.is_none() && found.files.iter().any(|(path, _)| is_its_file(path)) {
+            return format!(
+                "the agent `{id}` is one of this project, which are not used until you trust it: attache trust {}",
+                shell_word(&found.project)
+            );
+        }
+        loaded.agents.unknown_mode("agent", id)
     }
 
     /// The files, if the user consented to what they hold.

@@ -12,7 +12,7 @@ mod search;
 mod show;
 mod timeline;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use attache_core::export::Format;
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
@@ -32,6 +32,9 @@ use timeline::{PromptText, Timeline};
 
 /// Sessions fetched at a time.
 const PAGE_SESSIONS: usize = 200;
+
+/// Instead of an id: the first session of the list.
+const LATEST: &str = "latest";
 
 /// How many ids are named where a prefix fits several.
 const CANDIDATES: usize = 5;
@@ -121,10 +124,15 @@ async fn found_row(store: ReadOnlyStore, typed: &str) -> Result<SessionRow> {
     }
 }
 
-/// The session of this id, or the only one whose id begins like this, with or without `ses_`.
+/// The latest session, that of this id, or the only one whose id begins like this, with or without `ses_`.
 async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
     if typed.is_empty() {
         bail!("the session id is empty; `attache sessions list` shows the ids");
+    }
+    if typed == LATEST {
+        let latest = Pages::new(store, Archived::LeaveOut, ListedSessions::Own).next().await?;
+        let latest = latest.and_then(|rows| rows.into_iter().next());
+        return Ok(latest.ok_or_else(|| anyhow!("there is no session yet; `attache chat` begins one"))?.id);
     }
     let exact = SessionId::new(typed);
     if store.session(&exact).await?.is_some() {

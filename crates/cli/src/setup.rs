@@ -10,8 +10,9 @@ use anyhow::Result;
 use attache_core::agents::Agents;
 use attache_core::compactor::Compactor;
 use attache_core::hooks::HookOwner;
-use attache_core::hub::{Hub, People, Ports, Settings};
-use attache_core::ids::Ids;
+use attache_core::hub::{Hub, ModelStandIn, People, Ports, Settings};
+use attache_core::ids::{Ids, SessionId};
+use attache_core::ports::tool::Workspace;
 use attache_core::ports::{Clock, FileMover, Model, Telemetry};
 use attache_core::traced_model::TracedModel;
 use attache_core::turn::NativeBackend;
@@ -28,12 +29,14 @@ use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment, Sourced};
+use crate::connect::TOKEN_VARIABLE;
 use crate::credentials::{Credentials, KeyPlace, Patience, ServerLogins};
 use crate::damage::{DAMAGED, what_became_of};
 use crate::dirs::Dirs;
 use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
 use crate::troubles::Troubles;
+use crate::usage_error::WrongUsage;
 use crate::when;
 
 /// Everything that is read once and that models come from.
@@ -46,6 +49,18 @@ pub(crate) struct Sources {
     pub(crate) troubles: Troubles,
     /// What entries of MCP servers may refer to.
     pub(crate) variables: Variables,
+    /// What the environment says is the token of a server elsewhere.
+    pub(crate) token: Option<BearerText>,
+}
+
+/// A secret as it was given. Never printed by accident.
+#[derive(Clone)]
+pub(crate) struct BearerText(pub(crate) String);
+
+impl std::fmt::Debug for BearerText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BearerText")
+    }
 }
 
 impl Sources {
@@ -59,8 +74,9 @@ impl Sources {
             keyring: credentials.keyring,
             idle: config.limits.stream_idle.value,
         };
-        let variables = Variables::new(environment.iter());
-        Self { config: Arc::new(config), dirs, credentials, opener, troubles, variables }
+        let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
+        let token = environment.text(TOKEN_VARIABLE).map(|text| BearerText(text.to_owned()));
+        Self { config: Arc::new(config), dirs, credentials, opener, troubles, variables, token }
     }
 
     /// The providers as they are now.
@@ -76,6 +92,8 @@ pub(crate) struct Setup {
     pub(crate) providers: LiveProviders,
     pub(crate) store: SqliteStore,
     pub(crate) clock: Arc<dyn Clock>,
+    /// What holds commands, as the hub knows it.
+    pub(crate) containment: HostContainment,
     /// `None` unless the user wants it.
     pub(crate) telemetry: Option<Arc<OtlpExporter>>,
 }
@@ -104,8 +122,13 @@ pub(crate) fn seed() -> u64 {
 }
 
 impl Setup {
-    /// `trace` is the file that this process writes its traffic to.
-    pub(crate) fn open(sources: &Sources, trace: Option<&Path>) -> Result<Self> {
+    /// `trace` is the file that this process writes its traffic to; `people` are those who answer its questions.
+    pub(crate) fn open(
+        sources: &Sources,
+        trace: Option<&Path>,
+        stand_in: ModelStandIn,
+        people: People,
+    ) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
         let projects = HostProjects::new(config, dirs);
         check_agent(&config.agent, &projects)?;
@@ -123,6 +146,7 @@ impl Setup {
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config, &scratch)?;
         let clock = system_clock();
+        let containment = containment(sources, &sandbox);
         let user_directory = dirs.config_file.parent().map(Path::to_owned);
         let surroundings = MachineSurroundings::new(sandbox.clone(), user_directory)
             .with_skill_paths(config.skill_paths.value.clone());
@@ -163,13 +187,14 @@ impl Setup {
                 rules: config.rules.iter().map(ConfiguredRule::rule).collect(),
                 hooks: config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect(),
                 approval: config.approval.value,
-                containment: containment(sources, &sandbox),
-                people: People::Present,
+                containment: containment.clone(),
+                people,
+                stand_in,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),
         });
-        Ok(Self { hub, providers, store, clock, telemetry })
+        Ok(Self { hub, providers, store, clock, containment, telemetry })
     }
 }
 
@@ -190,10 +215,25 @@ fn traced(
 pub(crate) fn mcp_servers(sources: &Sources, sandbox: &LazySandbox) -> HostServers {
     HostServers::new(McpSettings {
         entries: crate::config::enabled_servers(&sources.config.servers),
+        names: sources.config.servers.iter().map(|server| server.entry.name.clone()).collect(),
         sandbox: sandbox.clone(),
         variables: sources.variables.clone(),
         logins: Arc::new(ServerLogins::new(&sources.credentials, Patience::None, KeyPlace::KeyringElseFile)),
     })
+}
+
+/// This directory as a session would have it, for commands that only look; `name` stands for the session.
+pub(crate) fn looking_workspace(sources: &Sources, root: &Path, name: &str) -> Workspace {
+    let (config, dirs) = (&sources.config, &sources.dirs);
+    let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
+    Workspace {
+        session_id: SessionId::new(name),
+        root: root.to_owned(),
+        additional: Vec::new(),
+        scratch: scratch.join(name),
+        guarded: Arc::new(crate::guarded::guarded(config, dirs, std::iter::empty()).as_it_is_now()),
+        skills: Arc::default(),
+    }
 }
 
 /// Without a sandbox nothing is run unasked, unless the user wants none.
@@ -215,7 +255,7 @@ fn check_agent(agent: &Sourced<String>, projects: &HostProjects) -> Result<()> {
     let known = projects.settings_now(&here).agents.unwrap_or_default();
     match known.primary(id) {
         Some(_) => Ok(()),
-        None => anyhow::bail!("{origin}: {}", known.unknown_mode("agent", id)),
+        None => Err(WrongUsage::of(origin, format!("{origin}: {}", projects.unknown_agent(&here, id)))),
     }
 }
 

@@ -2,19 +2,21 @@
 //! consent.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use attache_core::trust::{Consents, Trust};
 
 use crate::answer;
 use crate::args::TrustArgs;
+use crate::config::Config;
 use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
 use crate::mcp::told;
 use crate::project_files::ProjectFiles;
-use crate::projects::{shell_word, shown};
+use crate::projects::{HostProjects, shell_word, shown};
 
-pub(crate) fn run(dirs: &Dirs, args: &TrustArgs) -> Result<()> {
+pub(crate) fn run(config: &Arc<Config>, dirs: &Dirs, args: &TrustArgs) -> Result<()> {
     let consents = read_consents(&dirs.trust_file).map_err(anyhow::Error::msg)?;
     if args.list {
         return Ok(answer::write(&listed(&consents))?);
@@ -25,10 +27,18 @@ pub(crate) fn run(dirs: &Dirs, args: &TrustArgs) -> Result<()> {
     }
     let found =
         ProjectFiles::find(&directory).with_context(|| format!("can't open {}", directory.display()))?;
-    give(dirs, &consents, &found, args)
+    let mistakes = HostProjects::new(config, dirs).mistakes(&found);
+    give(dirs, &consents, &FoundProject { found, mistakes }, args)
 }
 
-fn give(dirs: &Dirs, consents: &Consents, found: &ProjectFiles, args: &TrustArgs) -> Result<()> {
+/// A project with what of it would not be used, whoever trusts it.
+struct FoundProject {
+    found: ProjectFiles,
+    mistakes: Vec<String>,
+}
+
+fn give(dirs: &Dirs, consents: &Consents, project: &FoundProject, args: &TrustArgs) -> Result<()> {
+    let FoundProject { found, mistakes } = project;
     let (content, project) = (found.content(), found.project.display());
     for left_out in &found.left_out {
         answer::note(&format!("attache: not used: {left_out}"));
@@ -40,17 +50,32 @@ fn give(dirs: &Dirs, consents: &Consents, found: &ProjectFiles, args: &TrustArgs
             );
             return Ok(answer::write(&text)?);
         }
-        Trust::Given => return Ok(answer::write(&format!("You trust {project} as it is.\n"))?),
+        Trust::Given => {
+            return Ok(answer::write(&format!("You trust {project} as it is{}.\n", but(mistakes)))?);
+        }
         Trust::NeverGiven | Trust::Declined => None,
         Trust::Outdated(changes) => Some(changes),
     };
     answer::write(&shown(found, changes.as_deref(), consents.servers(&found.project)))?;
+    // Behind `--yes` the last line has them.
+    for mistake in mistakes.iter().filter(|_| !args.yes) {
+        answer::write(&format!("not used: {mistake}\n"))?;
+    }
     if !args.yes && !answer::is_agreed(&format!("Trust {}?", shell_word(&found.project)))? {
         bail!("nothing was trusted; to trust it: attache trust {} --yes", shell_word(&found.project));
     }
     let servers = told::servers_of(found);
     change_consents(&dirs.trust_file, |consents| consents.give(&found.project, content, servers))?;
-    Ok(answer::write(&format!("You trust {project} now. Sessions that begin from now on follow it.\n"))?)
+    let but = but(mistakes);
+    Ok(answer::write(&format!("You trust {project} now. Sessions that begin from now on follow it{but}.\n"))?)
+}
+
+/// Nobody who trusts a project believes that all of it counts.
+fn but(mistakes: &[String]) -> String {
+    match mistakes.len() {
+        0 => String::new(),
+        _ => format!(", except for what has mistakes: {}", mistakes.join("; ")),
+    }
 }
 
 fn revoke(dirs: &Dirs, directory: &Path) -> Result<()> {

@@ -16,6 +16,7 @@ use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
 use crate::metadata::SessionMeta;
+use crate::nearest::meant;
 use crate::ports::projects::{ConsentRequest, ProjectSettings};
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
@@ -45,7 +46,7 @@ use histories::Histories;
 pub use participant::Participant;
 pub use place::{NewSession, SessionPlace};
 pub use removal::StoredSessions;
-pub use settings::{People, Ports, Settings};
+pub use settings::{ModelStandIn, People, Ports, Settings};
 pub use stored::FoundSession;
 
 pub use crate::fork::ForkPoint;
@@ -144,6 +145,15 @@ impl Shared {
         HubError::NoModel(self.ports.model.provider_problems())
     }
 
+    /// A model that was chosen and can't be used now, or that is none.
+    pub(crate) fn unusable_model(&self, model: &ModelRef) -> HubError {
+        let model = model.without_variant();
+        if let Some(why) = self.ports.model.why_not(&model) {
+            return HubError::UnusableModel { model, why };
+        }
+        HubError::Invalid(self.choices.get().unknown_model(&model.to_string()))
+    }
+
     fn gather_choices(ports: &Ports) -> Choices {
         Choices::gather(&*ports.model, ports.settings.model.as_ref())
     }
@@ -213,6 +223,11 @@ impl Hub {
 
     /// Stores a new session and opens it.
     pub async fn create(&self, new: NewSession) -> Result<SessionHandle, HubError> {
+        self.create_as(self.shared.ports.ids.session(), new).await
+    }
+
+    /// The same under an id that nobody else has.
+    pub async fn create_as(&self, id: SessionId, new: NewSession) -> Result<SessionHandle, HubError> {
         let ports = &self.shared.ports;
         let now = ports.clock.now_ms();
         let of_project = match &ports.projects {
@@ -225,7 +240,7 @@ impl Hub {
             metadata.set_additional_directories(&new.place.additional);
         }
         let row = SessionRow {
-            id: ports.ids.session(),
+            id: id.clone(),
             agent: of_project.agent.unwrap_or_else(|| ports.settings.agent.clone()),
             workspace_root: new.root,
             model: Some(model),
@@ -238,7 +253,6 @@ impl Hub {
             updated_at: now,
             archived_at: None,
         };
-        let id = row.id.clone();
         self.commit(Batch {
             session_id: id.clone(),
             fence: None,

@@ -198,11 +198,17 @@ pub(crate) const SILENT_CHUNKS: usize = 16;
 /// Model calls per turn when nothing is configured.
 pub const MAX_STEPS: u32 = 100;
 
+/// Model calls that are left of a turn when the model is told so: enough for a last test and a word.
+pub const STEPS_LEFT_WARNED: u32 = 3;
+
 /// The same call this often in a row: the model is told.
 pub(crate) const REPEATS_WARNED: u32 = 3;
 
 /// The same call this often in a row: the turn ends.
 pub(crate) const REPEATS_STOPPED: u32 = 10;
+
+/// What the model is told of why its last turn failed: a provider may send a page.
+pub const END_CHARACTERS: usize = 300;
 
 /// Longest title of a session: what fits a line of a list.
 pub const TITLE_CHARACTERS: usize = 80;
@@ -237,6 +243,13 @@ pub(crate) const MEND_BASE: Duration = Duration::from_secs(1);
 
 /// No pause between two such tries is longer: a disk with room again should be noticed within half a minute.
 pub(crate) const MEND_MAX: Duration = Duration::from_secs(30);
+
+/// Of what a person says about a call that they reject: what is longer belongs into a prompt.
+pub(crate) const REJECTION_CHARS: usize = 2_000;
+
+/// How often is looked whether turns are still under way when the host wants to end: nobody notices the rest
+/// of it.
+pub(crate) const REST_LOOK: Duration = Duration::from_millis(50);
 
 /// How long `shutdown` waits for runs to settle: the process has to be gone 3 s after its editor.
 pub(crate) const SHUTDOWN: Duration = Duration::from_millis(2_700);
@@ -316,6 +329,12 @@ pub(crate) const TASK_DEPTH: usize = 5;
 /// Children of one session that work at once; providers slow down or refuse beyond about that many streams.
 pub(crate) const TASKS_AT_ONCE: usize = 8;
 
+/// How long a rewind waits for the background tasks that it ends: a cancel is over in half a second.
+pub const TASK_REST: Duration = Duration::from_secs(1);
+
+/// How often it looks whether they have.
+pub const TASK_LOOK: Duration = Duration::from_millis(5);
+
 /// What a task gives back to the model: the report of a subagent that was told to be brief. The whole of it is
 /// in its own session.
 pub(crate) const TASK_RESULT_BYTES: usize = 32 * 1024;
@@ -325,6 +344,9 @@ pub(crate) const NESTED_TRANSCRIPT_BYTES: usize = 24 * 1024;
 
 /// Calls of a child that its parent's call shows while it runs: what a screen has room for.
 pub(crate) const TASK_CALLS_SHOWN: usize = 8;
+
+/// Calls that were denied to a child and are told with its result: a script counts them, nobody reads more.
+pub const TASK_DENIED_SHOWN: usize = 20;
 
 /// How often the view of a running child is renewed: as fast as people read, at a small price in the journal.
 pub(crate) const TASK_VIEW: Duration = Duration::from_millis(250);

@@ -130,6 +130,11 @@ impl Skills {
         self.list.is_empty()
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
     /// The skill of that name.
     pub fn find(&self, name: &str) -> Option<&Arc<Skill>> {
         self.list.iter().find(|skill| *skill.name == *name)

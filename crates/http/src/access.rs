@@ -6,57 +6,143 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION,
+    CONTENT_TYPE, HOST, ORIGIN, VARY, WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 
+use crate::accepted::is_accepted;
 use crate::token::BearerToken;
 
 /// What every request is held to. A copy is the same check.
 #[derive(Clone, Debug)]
 pub struct AccessCheck(Arc<AccessRules>);
 
-#[derive(Debug)]
-struct AccessRules {
-    token: BearerToken,
+#[derive(Clone, Debug)]
+pub struct AccessRules {
+    pub token: BearerToken,
     /// `host:port` as clients may write it, in lower case.
-    names: Vec<String>,
+    pub names: Vec<String>,
+    /// Origins of pages that may come in beside the listener's own, such as `https://app.example`. Their
+    /// browsers are told so (CORS).
+    pub origins: Vec<String>,
+    /// Paths that answer without the token.
+    pub open_paths: &'static [&'static str],
+    pub query_token: QueryToken,
 }
 
+/// Whether the token may stand in the address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueryToken {
+    Never,
+    /// As `token=`, where a browser can't set a header.
+    OnEventStreams,
+}
+
+/// Headers of ours that a page of another origin may send and see.
+const SHOWN_HEADERS: &str = "acp-connection-id, acp-session-id, last-event-id, x-vercel-ai-ui-message-stream";
+const SENT_HEADERS: &str = "authorization, content-type, acp-connection-id, acp-session-id, last-event-id";
+
 impl AccessCheck {
+    /// The token in its header and the listener's own names, nothing else.
     pub fn new(token: BearerToken, names: Vec<String>) -> Self {
-        Self(Arc::new(AccessRules { token, names }))
+        let rules = AccessRules {
+            token,
+            names,
+            origins: Vec::new(),
+            open_paths: &[],
+            query_token: QueryToken::Never,
+        };
+        Self::of(rules)
+    }
+
+    pub fn of(rules: AccessRules) -> Self {
+        Self(Arc::new(rules))
     }
 
     /// `None`: it may come in.
-    fn refused(&self, uri: &Uri, headers: &HeaderMap) -> Option<Response> {
-        let named = |name: &str| self.0.names.iter().any(|known| name.eq_ignore_ascii_case(known));
+    fn refused(&self, request: &Request) -> Option<Response> {
+        let rules = &*self.0;
         // A page elsewhere whose name leads to this machine asks for its own name.
-        let host = only(headers, &HOST);
-        let in_uri = uri.authority().is_none_or(|authority| named(authority.as_str()));
-        if !in_uri || !host.is_some_and(named) {
+        if !rules.is_for_us(request) {
             return Some(refusal(StatusCode::FORBIDDEN, "this is not the host that was asked for"));
         }
-        let origin = headers.get_all(ORIGIN).iter().all(|origin| {
-            origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://")).is_some_and(named)
-        });
-        if !origin {
+        if !request.headers().get_all(ORIGIN).iter().all(|origin| rules.is_own(origin) || rules.knows(origin))
+        {
             return Some(refusal(StatusCode::FORBIDDEN, "pages of other origins may not come in"));
         }
-        let mut given = headers.get_all(AUTHORIZATION).iter();
-        match (given.next(), given.next()) {
-            (Some(header), None) if self.0.token.is_brought_by(header) => None,
-            (None | Some(_), _) => {
-                let mut response = refusal(
-                    StatusCode::UNAUTHORIZED,
-                    "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
-                );
-                response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-                Some(response)
+        if rules.open_paths.contains(&request.uri().path()) || rules.has_token(request) {
+            return None;
+        }
+        let mut response = refusal(
+            StatusCode::UNAUTHORIZED,
+            "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+        );
+        response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        Some(response)
+    }
+
+    /// The origin that the browser is to be told about.
+    fn shared_with(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        let mut origins = headers.get_all(ORIGIN).iter();
+        let origin = origins.next().filter(|origin| self.0.knows(origin))?;
+        origins.next().is_none().then(|| origin.clone())
+    }
+}
+
+impl AccessRules {
+    /// Every name that the request goes by has to be one of ours. HTTP/2 has it in the address alone.
+    fn is_for_us(&self, request: &Request) -> bool {
+        let named = |name: &str| self.names.iter().any(|known| name.eq_ignore_ascii_case(known));
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        if !authority.is_none_or(named) {
+            return false;
+        }
+        match only(request.headers(), &HOST) {
+            Some(host) => named(host),
+            None => {
+                let absent = !request.headers().contains_key(HOST);
+                absent && request.version() == Version::HTTP_2 && authority.is_some()
             }
         }
     }
+
+    fn is_own(&self, origin: &HeaderValue) -> bool {
+        let host = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+        host.is_some_and(|host| self.names.iter().any(|known| host.eq_ignore_ascii_case(known)))
+    }
+
+    fn knows(&self, origin: &HeaderValue) -> bool {
+        let origin = origin.to_str().unwrap_or_default();
+        self.origins.iter().any(|known| origin.eq_ignore_ascii_case(known))
+    }
+
+    fn has_token(&self, request: &Request) -> bool {
+        let mut given = request.headers().get_all(AUTHORIZATION).iter();
+        match (given.next(), given.next()) {
+            (Some(header), None) => self.token.is_brought_by(header),
+            (Some(_), Some(_)) => false,
+            (None, _) => match self.query_token {
+                QueryToken::Never => false,
+                QueryToken::OnEventStreams => {
+                    let reads_events = request.method() == Method::GET
+                        && is_accepted(request.headers(), "text/event-stream");
+                    reads_events && query_token(request).is_some_and(|token| self.token.is(token))
+                }
+            },
+        }
+    }
+}
+
+/// The one `token=` of an address.
+fn query_token(request: &Request) -> Option<&str> {
+    let mut tokens = request.uri().query()?.split('&').filter_map(|pair| pair.strip_prefix("token="));
+    let token = tokens.next()?;
+    tokens.next().is_none().then_some(token)
 }
 
 /// The value of a header that is there once.
@@ -72,10 +158,35 @@ pub fn behind(check: AccessCheck, routes: Router) -> Router {
 }
 
 async fn check_access(State(check): State<AccessCheck>, request: Request, next: Next) -> Response {
-    match check.refused(request.uri(), request.headers()) {
-        Some(refused) => refused,
-        None => next.run(request).await,
+    let shared_with = check.shared_with(request.headers());
+    let asks_first = shared_with.is_some()
+        && request.method() == Method::OPTIONS
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = match asks_first && check.0.is_for_us(&request) {
+        // What a browser asks on its own, without any token.
+        true => preflight(),
+        false => match check.refused(&request) {
+            Some(refused) => refused,
+            None => next.run(request).await,
+        },
+    };
+    if let Some(origin) = shared_with {
+        let headers = response.headers_mut();
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(SHOWN_HEADERS));
+        headers.append(VARY, HeaderValue::from_static("origin"));
     }
+    response
+}
+
+fn preflight() -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST, DELETE"));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(SENT_HEADERS));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    response
 }
 
 /// An answer that is only a reason.
@@ -90,14 +201,31 @@ pub fn refusal(status: StatusCode, reason: &str) -> Response {
 mod tests {
     use super::*;
 
-    fn status(uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
-        let token = BearerToken::parse(&"ab".repeat(32)).unwrap();
-        let check = AccessCheck::new(token, vec!["127.0.0.1:7".to_owned(), "localhost:7".to_owned()]);
-        let mut map = HeaderMap::new();
+    const FORBIDDEN: Option<StatusCode> = Some(StatusCode::FORBIDDEN);
+    const WANTED: Option<StatusCode> = Some(StatusCode::UNAUTHORIZED);
+
+    fn check() -> AccessCheck {
+        AccessCheck::of(AccessRules {
+            token: BearerToken::parse(&"ab".repeat(32)).unwrap(),
+            names: vec!["127.0.0.1:7".to_owned(), "localhost:7".to_owned()],
+            origins: vec!["https://app.example".to_owned()],
+            open_paths: &["/healthz"],
+            query_token: QueryToken::OnEventStreams,
+        })
+    }
+
+    fn request(version: Version, uri: &str, headers: &[(&str, &str)]) -> Request {
+        let mut request = Request::new(Body::empty());
+        *request.uri_mut() = uri.parse().unwrap();
+        *request.version_mut() = version;
         for (name, value) in headers {
-            map.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+            request.headers_mut().append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
         }
-        check.refused(&uri.parse().unwrap(), &map).map(|response| response.status())
+        request
+    }
+
+    fn status(uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
+        check().refused(&request(Version::HTTP_11, uri, headers)).map(|response| response.status())
     }
 
     #[test]
@@ -105,23 +233,71 @@ mod tests {
         let token = format!("Bearer {}", "ab".repeat(32));
         let key = ("authorization", token.as_str());
         let here = ("host", "LocalHost:7");
-        let (forbidden, wanted) = (Some(StatusCode::FORBIDDEN), Some(StatusCode::UNAUTHORIZED));
         assert_eq!(status("/x", &[here, key]), None);
         assert_eq!(status("http://127.0.0.1:7/x", &[here, key, ("origin", "http://localhost:7")]), None);
+        assert_eq!(status("/x", &[here, key, ("origin", "https://app.example")]), None);
         for (uri, headers, expected) in [
-            ("/x", vec![key], forbidden),
-            ("/x", vec![here, here, key], forbidden),
-            ("/x", vec![("host", "127.0.0.1"), key], forbidden),
-            ("/x", vec![("host", "evil.example:7"), key], forbidden),
-            ("http://evil.example/x", vec![here, key], forbidden),
-            ("/x", vec![here, key, ("origin", "null")], forbidden),
-            ("/x", vec![here, key, ("origin", "https://localhost:7")], forbidden),
-            ("/x", vec![here, key, ("origin", "http://evil.example")], forbidden),
-            ("/x", vec![here], wanted),
-            ("/x", vec![here, key, key], wanted),
-            ("/x", vec![here, ("authorization", "Bearer cd")], wanted),
+            ("/x", vec![key], FORBIDDEN),
+            ("/x", vec![here, here, key], FORBIDDEN),
+            ("/x", vec![("host", "127.0.0.1"), key], FORBIDDEN),
+            ("/x", vec![("host", "evil.example:7"), key], FORBIDDEN),
+            ("http://evil.example/x", vec![here, key], FORBIDDEN),
+            ("http://localhost:7/x", vec![key], FORBIDDEN),
+            ("/x", vec![here, key, ("origin", "null")], FORBIDDEN),
+            ("/x", vec![here, key, ("origin", "https://localhost:7")], FORBIDDEN),
+            ("/x", vec![here, key, ("origin", "http://evil.example")], FORBIDDEN),
+            ("/x", vec![here, key, ("origin", "https://app.example.evil")], FORBIDDEN),
+            ("/x", vec![here], WANTED),
+            ("/x", vec![here, key, key], WANTED),
+            ("/x", vec![here, ("authorization", "Bearer cd")], WANTED),
         ] {
             assert_eq!(status(uri, &headers), expected, "{uri} {headers:?}");
         }
+    }
+
+    #[test]
+    fn in_http_2_the_address_names_the_host() {
+        let token = format!("Bearer {}", "ab".repeat(32));
+        let key = ("authorization", token.as_str());
+        let asked = |uri: &str, headers: &[(&str, &str)]| {
+            check().refused(&request(Version::HTTP_2, uri, headers)).map(|response| response.status())
+        };
+        assert_eq!(asked("http://localhost:7/x", &[key]), None);
+        assert_eq!(asked("http://localhost:7/x", &[key, ("host", "localhost:7")]), None);
+        assert_eq!(asked("http://evil.example/x", &[key]), FORBIDDEN);
+        assert_eq!(asked("http://localhost:7/x", &[key, ("host", "evil.example")]), FORBIDDEN);
+        assert_eq!(asked("/x", &[key]), FORBIDDEN);
+    }
+
+    #[test]
+    fn the_address_brings_the_token_on_event_streams_alone() {
+        let here = ("host", "localhost:7");
+        let events = ("accept", "text/event-stream");
+        let with = |rest: &str| format!("/x?{rest}");
+        let token = format!("token={}", "ab".repeat(32));
+        assert_eq!(status(&with(&token), &[here, events]), None);
+        assert_eq!(status(&with(&format!("a=b&{token}")), &[here, events]), None);
+        for (uri, headers) in [
+            (with(&token), vec![here]),
+            (with(&token), vec![here, ("accept", "application/json")]),
+            (with(&format!("{token}&{token}")), vec![here, events]),
+            (with(&format!("{token}0")), vec![here, events]),
+            (with(&format!("x{token}")), vec![here, events]),
+            (with(&token), vec![here, events, ("authorization", "Bearer cd")]),
+        ] {
+            assert_eq!(status(&uri, &headers), WANTED, "{uri} {headers:?}");
+        }
+        let mut posted = request(Version::HTTP_11, &with(&token), &[here, events]);
+        *posted.method_mut() = Method::POST;
+        assert_eq!(check().refused(&posted).map(|response| response.status()), WANTED);
+    }
+
+    #[test]
+    fn an_open_path_needs_no_token_but_the_right_host() {
+        let here = ("host", "localhost:7");
+        assert_eq!(status("/healthz", &[here]), None);
+        assert_eq!(status("/healthz/x", &[here]), WANTED);
+        assert_eq!(status("/healthz", &[("host", "evil.example")]), FORBIDDEN);
+        assert_eq!(status("/healthz", &[here, ("origin", "http://evil.example")]), FORBIDDEN);
     }
 }

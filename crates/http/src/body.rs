@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::http::StatusCode;
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use thiserror::Error;
@@ -16,6 +17,17 @@ pub enum BodyError {
     TooSlow(Duration),
     #[error("the body ended early")]
     Broken,
+}
+
+impl BodyError {
+    /// What the request is answered with.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
+            Self::Broken => StatusCode::BAD_REQUEST,
+        }
+    }
 }
 
 pub async fn read_body(body: Body, most: usize, time: Duration) -> Result<Bytes, BodyError> {

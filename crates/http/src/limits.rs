@@ -20,6 +20,12 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// Before connections are accepted again when that failed: descriptors are missing, and come back.
 pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
+/// Streams of one HTTP/2 connection at once: as many as a browser opens, and more.
+pub(crate) const STREAMS: u32 = 128;
+
+/// Before a silent HTTP/2 connection is asked whether it is still there, and how long the answer may take.
+pub(crate) const STILL_THERE: Duration = Duration::from_secs(20);
+
 /// How long answers under way may take once the listener ends.
 pub const ENDING: Duration = Duration::from_secs(2);
 

@@ -1,27 +1,65 @@
 //! Listens on an address and serves what connects, so many at once. Ends in order: no new connection, and a
 //! moment for those that are being answered.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tower_service::Service;
 
-use crate::limits::{ACCEPT_PAUSE, CONNECTIONS, ENDING, HEAD_BYTES, HEAD_TIME};
+use crate::limits::{ACCEPT_PAUSE, CONNECTIONS, ENDING, HEAD_BYTES, HEAD_TIME, STILL_THERE, STREAMS};
+use crate::socket::OwnSocket;
 
 /// An address that is held; no request is answered yet.
 #[derive(Debug)]
 pub struct HttpListener {
-    listener: TcpListener,
-    address: SocketAddr,
+    door: ListeningDoor,
+    address: ListenerAddress,
+    limits: ListenerLimits,
+}
+
+#[derive(Debug)]
+enum ListeningDoor {
+    Tcp(TcpListener),
+    Unix(OwnSocket),
+}
+
+/// Where a listener is found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenerAddress {
+    /// With the port that the system chose, if it was left to it.
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// What a listener holds itself to.
+#[derive(Clone, Copy, Debug)]
+pub struct ListenerLimits {
+    /// Connections at once; further ones wait.
+    pub connections: usize,
+    /// How long answers under way may take once it ends.
+    pub ending: Duration,
+}
+
+impl Default for ListenerLimits {
+    fn default() -> Self {
+        Self { connections: CONNECTIONS, ending: ENDING }
+    }
 }
 
 /// When connections end: in order once the first fires, and at once with the second.
@@ -34,25 +72,38 @@ struct ConnectionEnds {
 impl HttpListener {
     pub async fn bind(address: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(address).await?;
-        let address = listener.local_addr()?;
-        Ok(Self { listener, address })
+        let address = ListenerAddress::Tcp(listener.local_addr()?);
+        Ok(Self { door: ListeningDoor::Tcp(listener), address, limits: ListenerLimits::default() })
     }
 
-    /// With the port that the system chose, if it was left to it.
-    pub fn address(&self) -> SocketAddr {
-        self.address
+    /// A socket that only its owner can reach.
+    pub async fn bind_unix(path: &Path) -> io::Result<Self> {
+        let socket = OwnSocket::bind(path).await?;
+        let address = ListenerAddress::Unix(path.to_owned());
+        Ok(Self { door: ListeningDoor::Unix(socket), address, limits: ListenerLimits::default() })
     }
 
-    /// Until `end` fires and the answers under way have left.
+    #[must_use]
+    pub fn with_limits(mut self, limits: ListenerLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    pub fn address(&self) -> &ListenerAddress {
+        &self.address
+    }
+
+    /// Until `end` fires and the answers under way have left. What was upgraded is its owner's to end.
     pub async fn serve(self, router: Router, end: CancellationToken) {
         let ends = ConnectionEnds { in_order: end.clone(), at_once: CancellationToken::new() };
-        let (places, connections) = (Arc::new(Semaphore::new(CONNECTIONS)), TaskTracker::new());
+        let connections = TaskTracker::new();
+        let places = Arc::new(Semaphore::new(self.limits.connections));
         let accepting = async {
             loop {
                 let Ok(place) = places.clone().acquire_owned().await else { return };
-                match self.listener.accept().await {
-                    Ok((stream, _)) => {
-                        let answering = answer(stream, router.clone(), ends.clone());
+                let accepted = self.door.accept(router.clone(), ends.clone()).await;
+                match accepted {
+                    Ok(answering) => {
                         connections.spawn(async move {
                             answering.await;
                             drop(place);
@@ -70,9 +121,9 @@ impl HttpListener {
             () = end.cancelled() => {}
             () = accepting => {}
         }
-        drop(self.listener);
+        drop(self.door);
         connections.close();
-        if tokio::time::timeout(ENDING, connections.wait()).await.is_err() {
+        if tokio::time::timeout(self.limits.ending, connections.wait()).await.is_err() {
             tracing::info!(open = connections.len(), "connections are cut");
             ends.at_once.cancel();
             connections.wait().await;
@@ -80,19 +131,53 @@ impl HttpListener {
     }
 }
 
-/// One connection, to its end.
-async fn answer(stream: TcpStream, router: Router, ends: ConnectionEnds) {
-    // Answers are whole when they are written: nothing is gained by waiting for more.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection answers in larger pieces");
+type Answering = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl ListeningDoor {
+    /// Waits for one more connection; what is given serves it.
+    async fn accept(&self, router: Router, ends: ConnectionEnds) -> io::Result<Answering> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept().await?;
+                // Answers are whole when they are written: nothing is gained by waiting for more.
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a connection answers in larger pieces");
+                }
+                Ok(Box::pin(answer(stream, router, ends)))
+            }
+            Self::Unix(socket) => {
+                let (stream, _) = socket.listener.accept().await?;
+                Ok(Box::pin(answer(stream, router, ends)))
+            }
+        }
     }
-    let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
-    let mut connection =
-        pin!(builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)));
+}
+
+/// One connection, to its end.
+async fn answer<S>(stream: S, router: Router, ends: ConnectionEnds)
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let begun = CancellationToken::new();
+    let began = begun.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        began.cancel();
+        router.clone().call(request)
+    });
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS)
+        .max_header_list_size(HEAD_BYTES as u32)
+        .keep_alive_interval(STILL_THERE)
+        .keep_alive_timeout(STILL_THERE);
+    let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(stream), service));
     let ended = tokio::select! {
         biased;
         () = ends.at_once.cancelled() => return,
+        () = silent(&begun) => return,
         () = ends.in_order.cancelled() => {
             connection.as_mut().graceful_shutdown();
             tokio::select! {
@@ -108,14 +193,54 @@ async fn answer(stream: TcpStream, router: Router, ends: ConnectionEnds) {
     }
 }
 
+/// Resolves if no request begins in time: which protocol it will be is not known before.
+async fn silent(begun: &CancellationToken) {
+    if tokio::time::timeout(HEAD_TIME, begun.cancelled()).await.is_ok() {
+        std::future::pending::<()>().await;
+    }
+}
+
+impl fmt::Display for ListenerAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
 /// How clients on this machine may name a listener: its address, and the names of the loopback.
-pub fn loopback_names(address: SocketAddr) -> Vec<String> {
+pub fn loopback_names(address: &ListenerAddress) -> Vec<String> {
+    match address {
+        ListenerAddress::Tcp(address) => names_of(*address, &["127.0.0.1", "[::1]", "localhost"]),
+        ListenerAddress::Unix(_) => vec!["localhost".to_owned()],
+    }
+}
+
+/// The same for a listener that has names elsewhere, too, with or without a port: a proxy before it has
+/// another. Only one that listens to its own machine is the machine's loopback.
+pub fn host_names(address: &ListenerAddress, hosts: &[String]) -> Vec<String> {
+    let mut names = match address {
+        ListenerAddress::Tcp(tcp) if !tcp.ip().is_loopback() && !tcp.ip().is_unspecified() => {
+            names_of(*tcp, &[])
+        }
+        ListenerAddress::Tcp(_) | ListenerAddress::Unix(_) => loopback_names(address),
+    };
+    for host in hosts {
+        names.push(host.to_ascii_lowercase());
+        if let ListenerAddress::Tcp(address) = address {
+            names.push(format!("{}:{}", host.to_ascii_lowercase(), address.port()));
+        }
+    }
+    names
+}
+
+fn names_of(address: SocketAddr, others: &[&str]) -> Vec<String> {
     let port = address.port();
-    let mut names: Vec<String> =
-        ["127.0.0.1", "[::1]", "localhost"].iter().map(|name| format!("{name}:{port}")).collect();
+    let mut names: Vec<String> = others.iter().map(|name| format!("{name}:{port}")).collect();
     names.push(address.to_string());
     if port == 80 {
-        names.extend(["127.0.0.1", "[::1]", "localhost"].map(str::to_owned));
+        names.extend(others.iter().map(|name| (*name).to_owned()));
         names.push(match address.ip() {
             std::net::IpAddr::V4(ip) => ip.to_string(),
             std::net::IpAddr::V6(ip) => format!("[{ip}]"),

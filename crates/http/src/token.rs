@@ -36,6 +36,11 @@ impl BearerToken {
         let Some((scheme, given)) = bytes.split_at_checked(SCHEME.len()) else { return false };
         scheme.eq_ignore_ascii_case(SCHEME) && bool::from(self.0.as_bytes().ct_eq(given.trim_ascii()))
     }
+
+    /// The same for a token that comes another way.
+    pub fn is(&self, given: &str) -> bool {
+        self.0.as_bytes().ct_eq(given.as_bytes()).into()
+    }
 }
 
 impl fmt::Debug for BearerToken {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_http::limits::{CONNECTIONS, KEEP_ALIVE};
-use attache_http::{BodyError, HttpListener, event_body, read_body};
+use attache_http::{BodyError, HttpListener, ListenerAddress, event_body, read_body};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::get;
@@ -39,7 +39,7 @@ async fn listening() -> Listening {
     };
     let router = Router::new().route("/", get(|| async { "here" })).route("/slow", get(slow));
     let listener = HttpListener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let address = listener.address();
+    let ListenerAddress::Tcp(address) = *listener.address() else { panic!("no TCP") };
     let serving = tokio::spawn(listener.serve(router, end.clone()));
     Listening { address, go, begun, end, serving }
 }

@@ -156,6 +156,7 @@ fn in_words(error: &HubError) -> String {
         | HubError::Busy(_)
         | HubError::Invalid(_)
         | HubError::NoModel(_)
+        | HubError::UnusableModel { .. }
         | HubError::Store(_)
         | HubError::Internal(_) => error.to_string(),
     }

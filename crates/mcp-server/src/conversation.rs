@@ -1,18 +1,21 @@
 //! One conversation with a client: the hello, the list of tools, and calls, each in a task of its own. Knows no
 //! transport.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_rpc::{
     Connection, ErrorObject, Handler, IncomingRequest, MessageSink, MessageSource, Notification, Options,
-    Peer, RequestId, Responder, code,
+    Peer, RequestId, Responder,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{LIST_LIFE, REQUESTS};
+use crate::parked::{DeskQuestion, NewsTarget, RunningAsk};
 use crate::person::FormSupport;
 use crate::revision::Revision;
 use crate::services::McpServices;
@@ -58,8 +61,9 @@ pub(crate) struct McpCall {
     pub(crate) peer: Peer,
     /// As the client named the request.
     pub(crate) request: RequestId,
-    /// `None`: the client wants no news.
-    pub(crate) progress: Option<Value>,
+    pub(crate) news: NewsTarget,
+    /// Where questions go of a client that can't be asked in the midst of a call.
+    pub(crate) desk: Option<mpsc::Sender<DeskQuestion>>,
     pub(crate) forms: FormSupport,
     /// Fires when the result is not waited for any more.
     pub(crate) cancelled: CancellationToken,
@@ -126,14 +130,10 @@ impl ServedConversation {
         }));
     }
 
-    /// Of a client that says no hello. It is asked nothing in the midst of a call.
+    /// Of a client that says no hello.
     fn stateless(&self, method: &str, params: Option<&RawValue>, responder: Responder) {
         let style = RequestStyle::Stateless;
         match method {
-            "server/discover" if stateless::has_forms(params) => {
-                let text = "method not found: clients with forms say `initialize`";
-                responder.error(ErrorObject::new(code::METHOD_NOT_FOUND, text));
-            }
             "server/discover" => {
                 let found = json!({
                     "supportedVersions": STATELESS_REVISIONS,
@@ -145,7 +145,9 @@ impl ServedConversation {
                 responder.ok(&style.result(found, self.services.version));
             }
             "tools/list" => self.list(style, params, responder),
-            "tools/call" => self.call(ClientTraits { forms: FormSupport::None }, style, params, responder),
+            "tools/call" => {
+                self.call(ClientTraits { forms: stateless::forms(params) }, style, params, responder);
+            }
             method => responder.error(ErrorObject::method_not_found(method)),
         }
     }
@@ -188,6 +190,10 @@ impl ServedConversation {
             name: String,
             #[serde(borrow)]
             arguments: Option<&'a RawValue>,
+            #[serde(rename = "requestState", default)]
+            request_state: Option<String>,
+            #[serde(rename = "inputResponses", default)]
+            input_responses: Option<BTreeMap<String, Box<RawValue>>>,
             #[serde(rename = "_meta", default)]
             meta: CallMeta,
         }
@@ -205,19 +211,34 @@ impl ServedConversation {
             return responder.error(ErrorObject::invalid_params(message));
         };
         let arguments = params.arguments.map(RawValue::to_owned);
+        let token = params.meta.progress_token.filter(|token| token.is_string() || token.is_number());
         let call = McpCall {
             peer: self.peer.clone(),
             request: responder.id().clone(),
-            progress: params.meta.progress_token.filter(|token| token.is_string() || token.is_number()),
+            news: NewsTarget::new(self.peer.clone(), token),
+            desk: None,
             forms: client.forms,
             cancelled: responder.cancelled(),
         };
         let services = self.services.clone();
+        let (state, answers) = (params.request_state, params.input_responses.unwrap_or_default());
         tokio::spawn(async move {
-            let outcome = match tool {
-                OfferedTool::Ask => ask::run(&services, &call, arguments.as_deref()).await,
-                OfferedTool::SessionsSearch => sessions_search::run(&services, arguments.as_deref()).await,
-                OfferedTool::SessionRead => session_read::run(&services, arguments.as_deref()).await,
+            let outcome = match (tool, style, state) {
+                (_, RequestStyle::Stateless, Some(state)) => {
+                    let McpServices { parked, version, .. } = &services;
+                    return parked.come_back(&state, answers, &call.news, responder, version).await;
+                }
+                (OfferedTool::Ask, RequestStyle::Stateless, None) => {
+                    let running = begin_ask(&services, call, arguments);
+                    return services.parked.go_on(running, responder, services.version).await;
+                }
+                (OfferedTool::Ask, RequestStyle::Greeted, _) => {
+                    ask::run(&services, &call, arguments.as_deref()).await
+                }
+                (OfferedTool::SessionsSearch, ..) => {
+                    sessions_search::run(&services, arguments.as_deref()).await
+                }
+                (OfferedTool::SessionRead, ..) => session_read::run(&services, arguments.as_deref()).await,
             };
             match call.cancelled.is_cancelled() {
                 // Who has cancelled a request waits for no answer, and some take one for a mistake.
@@ -226,6 +247,16 @@ impl ServedConversation {
             }
         });
     }
+}
+
+/// In a task of its own: it may go on through several requests.
+fn begin_ask(services: &McpServices, call: McpCall, arguments: Option<Box<RawValue>>) -> RunningAsk {
+    let (desk, questions) = mpsc::channel(1);
+    let cancelled = CancellationToken::new();
+    let (services, news, abort) = (services.clone(), call.news.clone(), cancelled.clone().drop_guard());
+    let call = McpCall { desk: Some(desk), cancelled, ..call };
+    let outcome = tokio::spawn(async move { ask::run(&services, &call, arguments.as_deref()).await });
+    RunningAsk { outcome, questions, news, _abort: abort }
 }
 
 fn read_params<'a, T: Deserialize<'a>>(method: &str, params: Option<&'a RawValue>) -> Result<T, ErrorObject> {

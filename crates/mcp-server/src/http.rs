@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
 use axum::routing::post;
@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use attache_http::limits::BODY_TIME;
-use attache_http::{BodyError, event_body, read_body, refusal};
+use attache_http::{BodyError, event_body, is_accepted, is_json, read_body, refusal};
 use attache_rpc::code::METHOD_NOT_FOUND;
 use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, RequestId, read_message};
 
@@ -52,7 +52,7 @@ async fn receive(State(conversations): State<Conversations>, request: Request) -
     }
     let body = match read_body(body, MESSAGE_BYTES, BODY_TIME).await {
         Ok(body) => body,
-        Err(error) => return refusal(body_status(error), &error.to_string()),
+        Err(error) => return refusal(error.status(), &error.to_string()),
     };
     let message = match read_message(&body) {
         Ok(message) => message,
@@ -211,9 +211,7 @@ fn named(headers: &HeaderMap) -> Option<&str> {
 
 fn check_head(headers: &HeaderMap) -> Result<(), Box<Response>> {
     let refuse = |status, reason: &str| Err(Box::new(refusal(status, reason)));
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    if !kind.eq_ignore_ascii_case("application/json") {
+    if !is_json(headers) {
         return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "messages are sent as application/json");
     }
     if !["application/json", "text/event-stream"].iter().all(|kind| is_accepted(headers, kind)) {
@@ -225,25 +223,6 @@ fn check_head(headers: &HeaderMap) -> Result<(), Box<Response>> {
             Err(Box::new(rpc_error(&unknown_revision(revision))))
         }
         Some(_) | None => Ok(()),
-    }
-}
-
-/// By its name, or by a wildcard for it.
-fn is_accepted(headers: &HeaderMap, kind: &str) -> bool {
-    let family = kind.split('/').next().unwrap_or_default();
-    headers.get_all(ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok()).any(|accepted| {
-        accepted.split(',').any(|one| {
-            let one = one.split(';').next().unwrap_or_default().trim();
-            one.eq_ignore_ascii_case(kind) || one == "*/*" || one.strip_suffix("/*") == Some(family)
-        })
-    })
-}
-
-fn body_status(error: BodyError) -> StatusCode {
-    match error {
-        BodyError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
-        BodyError::TooSlow(_) => StatusCode::REQUEST_TIMEOUT,
-        BodyError::Broken => StatusCode::BAD_REQUEST,
     }
 }
 

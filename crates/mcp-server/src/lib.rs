@@ -9,6 +9,7 @@ mod forms;
 mod http;
 pub mod limits;
 mod outcome;
+mod parked;
 mod person;
 mod revision;
 mod services;

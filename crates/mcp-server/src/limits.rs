@@ -5,6 +5,11 @@ use std::time::Duration;
 /// How long a client may take our list of tools for what it is: they change with the program only.
 pub(crate) const LIST_LIFE: Duration = Duration::from_secs(60 * 60);
 
+/// Asks whose clients have to come back with an answer, and how long that may take: a person has to find the
+/// form.
+pub(crate) const PARKED_ASKS: usize = 32;
+pub(crate) const PARKED_TIME: Duration = Duration::from_secs(30 * 60);
+
 /// Longest message of a client: a prompt with some files in it. What is longer is refused.
 pub const MESSAGE_BYTES: usize = 4 * 1024 * 1024;
 

@@ -11,9 +11,11 @@ use attache_core::ports::delegate::{
 use attache_rpc::{Peer, RequestError, RequestId};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::conversation::McpCall;
 use crate::forms;
+use crate::parked::DeskQuestion;
 use crate::revision::Revision;
 
 /// Under this key the parameters of a question name the request in whose course it is asked.
@@ -42,15 +44,23 @@ pub(crate) struct McpPerson {
     peer: Peer,
     request: RequestId,
     forms: FormSupport,
+    /// Of a client that can't be asked in the midst of a call.
+    desk: Option<mpsc::Sender<DeskQuestion>>,
 }
 
 impl McpPerson {
     pub(crate) fn of(call: &McpCall) -> Arc<Self> {
-        Arc::new(Self { peer: call.peer.clone(), request: call.request.clone(), forms: call.forms })
+        let McpCall { peer, request, forms, desk, .. } = call.clone();
+        Arc::new(Self { peer, request, forms, desk })
     }
 
     /// Waits as long as it takes; dropping the future withdraws the question.
     async fn fill_in(&self, mut form: Value) -> Result<Box<RawValue>, RequestError> {
+        if let Some(desk) = &self.desk {
+            let (answer, answered) = oneshot::channel();
+            desk.send(DeskQuestion { form, answer }).await.map_err(|_| RequestError::Closed)?;
+            return answered.await.map_err(|_| RequestError::Closed);
+        }
         let request: Value = serde_json::from_str(self.request.as_json()).unwrap_or_default();
         form["_meta"] = json!({ ASKED_FOR: request });
         self.peer.request("elicitation/create", &form, None).await

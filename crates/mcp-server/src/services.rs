@@ -9,6 +9,8 @@ use attache_core::hub::Hub;
 use attache_core::ids::SessionId;
 use attache_core::ports::{BoxFuture, SessionSearch, Store};
 
+use crate::parked::ParkedAsks;
+
 /// What the host does beside the hub: this crate touches no files.
 pub trait McpHost: Send + Sync + Debug {
     /// Where a session works for which no directory was named.
@@ -36,6 +38,7 @@ pub struct McpServices {
     asked: SharedSessions,
     /// Those that asks have begun here.
     begun: SharedSessions,
+    pub(crate) parked: ParkedAsks,
 }
 
 impl McpServices {
@@ -55,6 +58,7 @@ impl McpServices {
             version,
             asked: SharedSessions::default(),
             begun: SharedSessions::default(),
+            parked: ParkedAsks::default(),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Requests of clients without a hello (revision 2026-07-28): each says of itself which revision it is of and
-//! what its client can, over HTTP in headers as well. Nothing is asked of such a client in the midst of a
-//! call.
+//! what its client can, over HTTP in headers as well.
 
 use attache_rpc::ErrorObject;
 use base64::Engine;
@@ -9,7 +8,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::revision::REVISIONS;
+use crate::person::FormSupport;
+use crate::revision::{REVISIONS, Revision};
 
 /// Those without a hello that this server speaks, the newest first.
 pub(crate) const STATELESS_REVISIONS: [&str; 1] = ["2026-07-28"];
@@ -42,11 +42,10 @@ pub(crate) fn server_info(version: &str) -> Value {
     json!({ "name": "attache", "title": "attache", "version": version })
 }
 
-/// Whether its client puts forms to its user. Those go with a hello only: without one a server can't ask in
-/// the midst of a call, so such a client is better off if it greets.
-pub(crate) fn has_forms(params: Option<&RawValue>) -> bool {
-    let capabilities = meta(params).and_then(|meta| meta.capabilities);
-    capabilities.is_some_and(|capabilities| capabilities.get("elicitation").is_some())
+/// Whether its client puts forms to its user, when it is asked for that in an answer.
+pub(crate) fn forms(params: Option<&RawValue>) -> FormSupport {
+    let capabilities = meta(params).and_then(|meta| meta.capabilities).unwrap_or_default();
+    FormSupport::of(&capabilities, Revision::newest())
 }
 
 /// What a request says of itself, or why it can't be taken.
@@ -181,10 +180,10 @@ mod tests {
             (error.code, &error.data.unwrap()["supported"][0]),
             (OTHER_REVISION, &json!("2026-07-28"))
         );
-        assert!(!has_forms(Some(&of("2026-07-28"))));
-        let forms =
+        assert_eq!(forms(Some(&of("2026-07-28"))), FormSupport::None);
+        let shown =
             json!({ "_meta": { "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} } } });
-        assert!(has_forms(Some(&raw(forms))));
+        assert_eq!(forms(Some(&raw(shown))), FormSupport::Shown(Revision::newest()));
         let bare = raw(json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } }));
         assert_eq!(style("tools/list", Some(&bare)).unwrap_err().code, -32602);
     }

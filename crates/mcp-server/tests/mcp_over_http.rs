@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_core::agents::Agents;
-use attache_core::hub::{Hub, People, Ports, Settings};
+use attache_core::hub::{Hub, ModelStandIn, People, Ports, Settings};
 use attache_core::ids::{Ids, SessionId};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch};
@@ -67,6 +67,7 @@ fn served() -> Served {
             hooks: Arc::default(),
             containment: Containment::None.into(),
             people: People::Present,
+            stand_in: ModelStandIn::Allowed,
             platform: "test".into(),
         },
     });

@@ -6,12 +6,17 @@
 pub(crate) enum Unresolved {
     #[error("the environment variable {0} is not set; set it, or write ${{{0}:-DEFAULT}}")]
     Unset(String),
+    #[error("{0} holds a key of attache's own, which a project's server does not get")]
+    OwnKey(String),
     #[error("`${{{0}}}` is not understood here; ${{NAME}} and ${{NAME:-DEFAULT}} are")]
     Unknown(String),
 }
 
 /// `text` with references to variables replaced. A `$` before anything else is a `$`.
-pub(crate) fn expand(text: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, Unresolved> {
+pub(crate) fn expand(
+    text: &str,
+    lookup: impl Fn(&str) -> Result<Option<String>, Unresolved>,
+) -> Result<String, Unresolved> {
     let (mut resolved, mut rest) = (String::new(), text);
     while let Some((before, behind)) = rest.split_once("${") {
         let Some((reference, after)) = behind.split_once('}') else { break };
@@ -23,7 +28,10 @@ pub(crate) fn expand(text: &str, lookup: impl Fn(&str) -> Option<String>) -> Res
     Ok(resolved)
 }
 
-fn value(reference: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<String, Unresolved> {
+fn value(
+    reference: &str,
+    lookup: impl Fn(&str) -> Result<Option<String>, Unresolved>,
+) -> Result<String, Unresolved> {
     let (name, default) = match reference.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (reference, None),
@@ -37,7 +45,7 @@ fn value(reference: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<Str
     if !is_name(name) {
         return Err(Unresolved::Unknown(reference.chars().take(64).collect()));
     }
-    let set = lookup(name).filter(|value| default.is_none() || !value.is_empty());
+    let set = lookup(name)?.filter(|value| default.is_none() || !value.is_empty());
     set.or(default.map(str::to_owned)).ok_or_else(|| Unresolved::Unset(name.to_owned()))
 }
 
@@ -51,7 +59,7 @@ mod tests {
             "EMPTY" => Some(String::new()),
             _ => None,
         };
-        expand(text, lookup).map_err(|error| error.to_string())
+        expand(text, |name| Ok(lookup(name))).map_err(|error| error.to_string())
     }
 
     #[test]

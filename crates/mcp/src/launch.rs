@@ -9,16 +9,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use attache_core::legible::legible_line;
-use attache_core::ports::mcp::ServerNetwork;
+use attache_core::ports::mcp::{ServerRight, ServerRights};
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 use attache_sandbox::process::{CommandEnd, ExitCause, ProcessTree, Sink, watch};
-use attache_sandbox::{LazySandbox, environment};
+use attache_sandbox::{LazySandbox, Level, environment};
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
 use crate::limits::{END_TIME, ERRORS_BYTES};
 use crate::program::ResolvedProgram;
+use crate::workspace_code;
 
 /// A server that runs as a process of this machine. Dropping it ends the whole tree.
 #[derive(Debug)]
@@ -70,18 +71,27 @@ pub(crate) type ServerStreams = (pipe::Receiver, pipe::Sender);
 pub(crate) fn launch(
     program: ResolvedProgram,
     site: &Site,
-    network: ServerNetwork,
+    rights: ServerRights,
+    path: Option<&OsString>,
     sandbox: &LazySandbox,
 ) -> io::Result<StartedServer> {
-    let network = match network {
-        ServerNetwork::Granted => NetworkGrant::Granted,
-        ServerNetwork::UnlessOfWorkspace if !program.is_of(&site.workspace) => NetworkGrant::Granted,
-        ServerNetwork::UnlessOfWorkspace | ServerNetwork::Withheld => NetworkGrant::Withheld,
+    let is_of_workspace = workspace_code::is_of(&program, &site.workspace, path);
+    let has = |right: ServerRight| match right {
+        ServerRight::Granted => true,
+        ServerRight::UnlessOfWorkspace => !is_of_workspace,
+        ServerRight::Withheld => false,
     };
+    let network = if has(rights.network) { NetworkGrant::Granted } else { NetworkGrant::Withheld };
+    // What git and editors run can't be held at the reduced level: there it takes the user's own word.
+    let may_write = match sandbox.level() {
+        Level::Full | Level::None => has(rights.write),
+        Level::Reduced => rights.write == ServerRight::Granted,
+    };
+    let writes = if may_write { WriteGrant::Granted } else { WriteGrant::Withheld };
     let words = program.line();
     let variables = program.variables;
     let kept: Vec<OsString> = variables.keys().map(OsString::from).collect();
-    let confined = sandbox.confine_talking(site, network, WriteGrant::Granted, words, kept)?;
+    let confined = sandbox.confine_talking(site, network, writes, words, kept)?;
     let ours = environment::for_command(std::env::vars_os());
     let cache = site.workspace.scratch.join("cache");
     let own = [("XDG_CACHE_HOME".into(), cache.into_os_string())];

@@ -24,5 +24,6 @@ mod session;
 mod sse;
 mod subscriptions;
 mod tool;
+mod workspace_code;
 
 pub use pool::{HostServers, McpSettings, Variables};

@@ -98,8 +98,8 @@ pub(crate) const QUESTIONS: usize = 20;
 /// Fields of one form: what a person fills in the middle of something else.
 pub(crate) const FORM_FIELDS: usize = 50;
 
-/// How long a server that refused the hello may take to say what it has: an older one may say nothing at all to what
-/// it does not know.
+/// How long a server that refused the hello may take to say what it has: an older one may say nothing at all
+/// to what it does not know.
 pub(crate) const DISCOVER_TIME: Duration = Duration::from_secs(10);
 
 /// How often a server may want something before it answers one request, and how much at once.

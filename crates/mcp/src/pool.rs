@@ -1,14 +1,14 @@
 //! The servers of a host: those of the user's configuration, and the ones that run. Sessions that ask for the
 //! same program in the same place share it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use attache_core::ids::SessionId;
 use attache_core::ports::mcp::{
-    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerNotices, ServerOrigin, ServerSampling,
+    OAuthSettings, ServerDeadlines, ServerEntry, ServerNotices, ServerOrigin, ServerRights, ServerSampling,
     ServerTransport, SessionServers, ToolServers, WantedServers,
 };
 use attache_core::ports::tool::{Site, Workspace};
@@ -23,11 +23,24 @@ use crate::session::OpenedServers;
 
 /// The environment that references are resolved from. Values are never printed.
 #[derive(Clone)]
-pub struct Variables(Arc<HashMap<String, String>>);
+pub struct Variables {
+    values: Arc<HashMap<String, String>>,
+    /// Of those that hold our own keys.
+    keys: Arc<HashSet<String>>,
+}
 
 impl Variables {
     pub fn new(variables: impl Iterator<Item = (String, String)>) -> Self {
-        Self(Arc::new(variables.collect()))
+        Self { values: Arc::new(variables.collect()), keys: Arc::default() }
+    }
+
+    /// Entries of a project do not get these: whoever wrote them would get our keys.
+    pub fn with_own_keys(self, names: impl Iterator<Item = String>) -> Self {
+        Self { keys: Arc::new(names.collect()), ..self }
+    }
+
+    pub(crate) fn is_own_key(&self, name: &str) -> bool {
+        self.keys.contains(name)
     }
 
     #[cfg(test)]
@@ -36,7 +49,7 @@ impl Variables {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<String> {
-        self.0.get(name).cloned()
+        self.values.get(name).cloned()
     }
 
     pub(crate) fn path(&self) -> Option<OsString> {
@@ -46,7 +59,7 @@ impl Variables {
 
 impl std::fmt::Debug for Variables {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} variables", self.0.len())
+        write!(f, "{} variables", self.values.len())
     }
 }
 
@@ -55,6 +68,8 @@ impl std::fmt::Debug for Variables {
 pub struct McpSettings {
     /// Of the user's own configuration.
     pub entries: Vec<ServerEntry>,
+    /// All names that the user has configured, those of switched off servers too: a project can't have them.
+    pub names: Vec<String>,
     pub sandbox: LazySandbox,
     pub variables: Variables,
     pub logins: Arc<dyn LoginStore>,
@@ -81,7 +96,7 @@ struct RunningEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ServerKey {
     transport: ServerTransport,
-    network: ServerNetwork,
+    rights: ServerRights,
     deadlines: ServerDeadlines,
     oauth: OAuthSettings,
     /// References are resolved for some, and not for others.
@@ -107,7 +122,7 @@ impl HostServers {
             std::iter::once(&workspace.root).chain(&workspace.additional).cloned().collect();
         let key = ServerKey {
             transport: entry.transport.clone(),
-            network: entry.network,
+            rights: entry.rights,
             deadlines: entry.deadlines,
             oauth: entry.oauth.clone(),
             is_of_client: entry.origin == ServerOrigin::Client,
@@ -189,6 +204,12 @@ impl ToolServers for HostServers {
     ) -> Arc<dyn SessionServers> {
         let WantedServers { of_client, of_project, waiting } = wanted;
         let mut opened = OpenedServers::new(notices);
+        let is_users = |name: &str| self.settings.names.iter().any(|known| known == name);
+        let (of_project, taken): (Vec<_>, Vec<_>) =
+            of_project.into_iter().partition(|entry| !is_users(&entry.name));
+        for entry in &taken {
+            opened.leave_out(&entry.name);
+        }
         for entry in of_client.iter().chain(&self.settings.entries).chain(&of_project) {
             if opened.has(&entry.name) {
                 tracing::warn!(server = entry.name, "a second MCP server of this name is not started");
@@ -222,7 +243,7 @@ mod tests {
         let sandbox = attache_sandbox::Sandbox::found_lazily_by(|| unreachable!("no program is started"));
         let variables = Variables::from_pairs(&[]);
         let logins = Arc::new(NobodyLoggedIn);
-        HostServers::new(McpSettings { entries: Vec::new(), sandbox, variables, logins })
+        HostServers::new(McpSettings { entries: Vec::new(), names: Vec::new(), sandbox, variables, logins })
     }
 
     #[derive(Debug)]
@@ -259,7 +280,7 @@ mod tests {
                 url: "http://127.0.0.1:9/mcp".to_owned(),
                 headers: Vec::new(),
             },
-            network: ServerNetwork::Granted,
+            rights: ServerRights::USUAL,
             deadlines: ServerDeadlines::default(),
             sampling: ServerSampling::Refused,
             oauth: OAuthSettings::default(),

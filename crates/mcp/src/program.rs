@@ -2,13 +2,11 @@
 //! the program, starts nothing.
 
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::ports::mcp::{HiddenText, OAuthSettings, ServerEntry, ServerOrigin, ServerTransport};
-use attache_core::ports::tool::Workspace;
 
 use crate::expand::{Unresolved, expand};
 use crate::limits::PROGRAM_NAMES;
@@ -36,7 +34,8 @@ pub(crate) fn resolve_oauth(entry: &ServerEntry, variables: &Variables) -> Resul
     if entry.origin == ServerOrigin::Client {
         return Ok(settings);
     }
-    let resolved = |text: &str| expand(text, |name| variables.get(name)).map_err(|error| error.to_string());
+    let lookup = |name: &str| lookup(name, &entry.origin, variables);
+    let resolved = |text: &str| expand(text, lookup).map_err(|error| error.to_string());
     settings.client_id = settings.client_id.as_deref().map(resolved).transpose()?;
     let secret = settings.client_secret.as_ref().map(|secret| resolved(secret.expose())).transpose()?;
     settings.client_secret = secret.map(HiddenText::new);
@@ -55,7 +54,7 @@ pub(crate) fn resolve(
             ServerOrigin::Client => Ok(text.to_owned()),
             ServerOrigin::User | ServerOrigin::Project(_) => {
                 let text = text.replace("${workspaceFolder}", &root.to_string_lossy());
-                expand(&text, |name| variables.get(name))
+                expand(&text, |name| self::lookup(name, &entry.origin, variables))
             }
         }
     };
@@ -91,6 +90,14 @@ pub(crate) fn resolve(
     resolved().map_err(|error| error.to_string())
 }
 
+/// A variable as an entry of this origin gets it.
+fn lookup(name: &str, origin: &ServerOrigin, variables: &Variables) -> Result<Option<String>, Unresolved> {
+    match origin {
+        ServerOrigin::Project(_) if variables.is_own_key(name) => Err(Unresolved::OwnKey(name.to_owned())),
+        ServerOrigin::Project(_) | ServerOrigin::User | ServerOrigin::Client => Ok(variables.get(name)),
+    }
+}
+
 impl ResolvedProgram {
     /// What is started. The sandbox does it in the workspace's root: a shell goes elsewhere first.
     pub(crate) fn line(&self) -> Vec<OsString> {
@@ -98,23 +105,6 @@ impl ResolvedProgram {
         let go: [OsString; 4] =
             ["/bin/sh".into(), "-c".into(), r#"cd "$0" && exec "$@""#.into(), directory.into()];
         go.into_iter().chain(self.words.iter().cloned()).collect()
-    }
-
-    /// Whether the program, or a file that it is given, lies in the workspace: an agent could change what it
-    /// does. Blocks.
-    pub(crate) fn is_of(&self, workspace: &Workspace) -> bool {
-        let roots: Vec<PathBuf> = workspace.roots().filter_map(|root| root.canonicalize().ok()).collect();
-        let base = self.directory.as_ref().unwrap_or(&workspace.root);
-        // `--config=FILE` names one, too.
-        let is_found_elsewhere = !self.words[0].as_encoded_bytes().contains(&b'/');
-        let named = self.words.iter().skip(usize::from(is_found_elsewhere)).flat_map(|word| {
-            let text = word.as_encoded_bytes();
-            let value = text.iter().position(|byte| *byte == b'=').map(|at| &text[at + 1..]);
-            std::iter::once(PathBuf::from(word)).chain(value.map(|value| OsStr::from_bytes(value).into()))
-        });
-        named
-            .filter_map(|name| base.join(name).canonicalize().ok())
-            .any(|real| real.is_file() && roots.iter().any(|root| real.starts_with(root)))
     }
 }
 
@@ -163,11 +153,8 @@ fn nearest(name: &str, places: &[PathBuf]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
-    use attache_core::ids::SessionId;
-    use attache_core::ports::mcp::{ServerDeadlines, ServerNetwork, ServerSampling};
+    use attache_core::ports::mcp::{ServerDeadlines, ServerRights, ServerSampling};
 
     fn entry(command: &str, origin: ServerOrigin) -> ServerEntry {
         ServerEntry {
@@ -179,7 +166,7 @@ mod tests {
                 environment: vec![("TOKEN".to_owned(), HiddenText::new("${KEY:-x}"))],
                 directory: None,
             },
-            network: ServerNetwork::Granted,
+            rights: ServerRights::USUAL,
             deadlines: ServerDeadlines::default(),
             sampling: ServerSampling::Refused,
             oauth: OAuthSettings::default(),
@@ -209,40 +196,14 @@ mod tests {
         assert!(error.contains("KEY is not set"), "{error}");
     }
 
+    /// Whoever writes a project's files would get them.
     #[test]
-    fn a_program_is_of_the_workspace_if_it_or_a_file_it_is_given_lies_there() {
-        let place = tempfile::tempdir().unwrap();
-        let (root, elsewhere) = (place.path().join("w"), place.path().join("e"));
-        std::fs::create_dir_all(root.join("sub")).unwrap();
-        std::fs::create_dir(&elsewhere).unwrap();
-        for file in ["w/server.py", "w/sub/run", "w/python3", "e/server.py"] {
-            std::fs::write(place.path().join(file), "").unwrap();
-        }
-        std::os::unix::fs::symlink(root.join("server.py"), elsewhere.join("link.py")).unwrap();
-        let workspace = Workspace {
-            session_id: SessionId::new("a"),
-            root: root.clone(),
-            additional: Vec::new(),
-            scratch: place.path().join("s"),
-            guarded: Arc::default(),
-            skills: Arc::default(),
-        };
-        let is_of = |words: &[&str], directory: Option<&Path>| {
-            let words = words.iter().map(OsString::from).collect();
-            let directory = directory.map(Path::to_owned);
-            ResolvedProgram { words, directory, variables: BTreeMap::new() }.is_of(&workspace)
-        };
-        let outside = elsewhere.to_str().unwrap();
-        assert!(is_of(&["python3", "./server.py"], None));
-        assert!(is_of(&["python3", "server.py"], None));
-        assert!(is_of(&["./sub/run"], None));
-        assert!(is_of(&["node", "--require=sub/run"], None));
-        assert!(is_of(&["python3", &format!("{outside}/link.py")], None));
-        assert!(is_of(&["./run"], Some(&root.join("sub"))));
-        // A directory is data, and a program without a path is found in the PATH.
-        assert!(!is_of(&["npx", "server-filesystem", "."], None));
-        assert!(!is_of(&["python3", &format!("{outside}/server.py")], None));
-        assert!(!is_of(&["python3", "server.py"], Some(&elsewhere)));
+    fn a_project_gets_none_of_our_own_keys() {
+        let variables = Variables::from_pairs(&[("KEY", "k")]).with_own_keys(["KEY".to_owned()].into_iter());
+        let resolved = |origin| resolve(&entry("x", origin), Path::new("/w"), &variables).err();
+        let project = ServerOrigin::Project(".mcp.json".into());
+        assert!(resolved(project).is_some_and(|error| error.starts_with("KEY holds a key of attache's own")));
+        assert_eq!(resolved(ServerOrigin::User), None);
     }
 
     #[test]

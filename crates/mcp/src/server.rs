@@ -290,10 +290,10 @@ impl Keeper {
         events: Arc<ServerEvents>,
     ) -> Result<LiveServer, Loss> {
         let ServerPlan { entry, site, sandbox, variables, .. } = &self.plan;
-        let (site, sandbox, network, path) = (site.clone(), sandbox.clone(), entry.network, variables.path());
+        let (site, sandbox, rights, path) = (site.clone(), sandbox.clone(), entry.rights, variables.path());
         let launching = tokio::task::spawn_blocking(move || {
             program::check_program(&program, path.as_ref(), &site.workspace.root).map_err(Loss::for_good)?;
-            launch::launch(program, &site, network, &sandbox)
+            launch::launch(program, &site, rights, path.as_ref(), &sandbox)
                 .map_err(|error| Loss::for_now(format!("it could not be started: {error}")))
         });
         let started = launching.await.map_err(|error| Loss::for_now(error.to_string()))??;

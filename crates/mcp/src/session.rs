@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
     ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers, WaitingServer,
     WrittenPrompt,
@@ -105,6 +106,16 @@ impl OpenedServers {
 
     pub(crate) fn has(&self, name: &str) -> bool {
         self.lock().list.iter().any(|member| member.name == name)
+    }
+
+    /// A project's entry with the name of a server that the user has configured: rules about that name are the
+    /// user's word about their own.
+    pub(crate) fn leave_out(&self, name: &str) {
+        let name = legible_line(name);
+        self.notices.tell(
+            format!("The project's MCP server {name} is not used"),
+            "Your own configuration has a server of this name. Give one of them another name.".to_owned(),
+        );
     }
 
     pub(crate) fn add(&mut self, login: LoginPlan, server: Arc<Server>) {

@@ -46,7 +46,7 @@ pub enum BadUrl {
     #[error("must start with http:// or https://, not `{0}:`")]
     Scheme(String),
     #[error(
-        "must not hold a user name or a password; keys belong into `attache auth login` or the environment"
+        "must not hold a user name or a password; keys belong in `attache auth login` or the environment"
     )]
     Credentials,
 }
@@ -202,7 +202,7 @@ mod tests {
             ("http://", "is not an address: empty host"),
             (
                 "https://me:secret@x",
-                "must not hold a user name or a password; keys belong into `attache auth login` or the environment",
+                "must not hold a user name or a password; keys belong in `attache auth login` or the environment",
             ),
         ] {
             assert_eq!(BaseUrl::parse(text).unwrap_err().to_string(), words);

@@ -247,6 +247,13 @@ pub fn named_by_git(roots: &[PathBuf]) -> Vec<PathBuf> {
     named.collect()
 }
 
+/// Those of them that are there, as many as can be mounted: for a program after which nothing is compared.
+/// Blocks.
+pub(crate) fn named_and_there(roots: &[PathBuf]) -> Vec<PathBuf> {
+    let named = named_by_git(roots).into_iter();
+    named.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).take(MOUNTED_FOR_GIT).collect()
+}
+
 /// Whether its user's own configuration of git, or the machine's, makes commands that only read run or obey
 /// something in a work tree: a filter, `textconv`, `diff.external`, a file that is included. Blocks.
 pub fn is_run_for_reading(tree: &Path) -> bool {

@@ -225,7 +225,9 @@ impl Sandbox {
     ) -> io::Result<Confined> {
         self.check_own_programs(site)?;
         let line = ConfinedLine { words, kept };
-        self.confine_unwatched(site, network, writes, line, &[])
+        let roots: Vec<PathBuf> = site.workspace.roots().cloned().collect();
+        let named = crate::git_guard::named_and_there(&roots);
+        self.confine_unwatched(site, network, writes, line, &named)
     }
 
     /// `named`: what else must stay as it is.

@@ -8,10 +8,11 @@ pub(crate) const SNAPSHOT_ID: &str = "json_extract(metadata_json, '$.snapshot_id
 pub(crate) const USAGE: &str = "json_extract(metadata_json, '$.usage')";
 pub(crate) const COST_USD: &str = "json_extract(metadata_json, '$.cost_usd')";
 pub(crate) const CHILD_OF: &str = "json_extract(metadata_json, '$.task')";
+pub(crate) const NESTED: &str = "json_extract(metadata_json, '$.task.nested')";
 
 #[cfg(test)]
 mod tests {
-    use attache_core::metadata::{MessageMeta, SessionMeta};
+    use attache_core::metadata::{ChildOf, MessageMeta, SessionMeta};
 
     use super::*;
 
@@ -29,5 +30,8 @@ mod tests {
         ] {
             assert_eq!(sql, format!("json_extract(metadata_json, '$.{key}')"));
         }
+        let nested =
+            format!("json_extract(metadata_json, '$.{}.{}')", SessionMeta::CHILD_OF, ChildOf::NESTED);
+        assert_eq!(NESTED, nested);
     }
 }

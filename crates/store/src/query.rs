@@ -9,7 +9,7 @@ use rusqlite::types::ToSqlOutput;
 use rusqlite::{Connection, OptionalExtension, Row, Rows, Statement, params};
 
 use crate::failure::Failure;
-use crate::json_paths::{CHILD_OF, HIDDEN_AT, QUEUE_CANCELED_AT, QUEUED_AT, SNAPSHOT_ID};
+use crate::json_paths::{CHILD_OF, HIDDEN_AT, NESTED, QUEUE_CANCELED_AT, QUEUED_AT, SNAPSHOT_ID};
 use crate::process_lock::Owners;
 use crate::{lease, limits, rows};
 
@@ -91,7 +91,7 @@ pub(crate) fn list_sessions(
     // serve.
     match &query.listed {
         ListedSessions::Own => sql.push_str(&format!("{SPOKEN} AND {CHILD_OF} IS NULL")),
-        ListedSessions::WithChildren => sql.push_str(SPOKEN),
+        ListedSessions::WithChildren => sql.push_str(&format!("{SPOKEN} AND {NESTED} IS NOT 1")),
         ListedSessions::ChildrenOf(parent) => {
             sql.push_str(&format!("parent_id = :parent AND {CHILD_OF} IS NOT NULL"));
             values.push((":parent", ToSqlOutput::from(parent.as_str())));

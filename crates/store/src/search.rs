@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use attache_core::agents::Transcript;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::metadata::SessionMeta;
 use attache_core::ports::search::{FoundMessage, SearchQuery, SessionHit, Snippet};
@@ -102,7 +103,7 @@ fn candidates(
 }
 
 /// The hit, if a person would expect it: not of a message that is hidden or still waits, nor of a session that
-/// was left out.
+/// was left out, or whose transcript is in the call that made it.
 fn shown(
     transaction: &Connection,
     candidate: &RankedDocument,
@@ -128,6 +129,9 @@ fn shown(
         return Ok(None);
     }
     let metadata: SessionMeta = rows::json(rows::text(row, 1)?)?;
+    if metadata.child_of().is_some_and(|child| child.transcript() == Transcript::Nested) {
+        return Ok(None);
+    }
     Ok(Some(SessionHit {
         session_id: SessionId::new(rows::text(row, 0)?),
         title: metadata.title().map(str::to_owned),

@@ -22,7 +22,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("attache-acp", &["attache-core", "attache-rpc"]),
     // A client of agents, ours among them: it knows the protocol and nothing behind it.
     ("attache-chat", &["attache-rpc"]),
-    ("attache-server", &["attache-core", "attache-rpc", "attache-acp", "attache-http"]),
+    ("attache-serve", &["attache-core", "attache-rpc", "attache-acp", "attache-http"]),
     ("attache-testkit", &["attache-core", "attache-rpc"]),
     (
         "attache",
@@ -31,7 +31,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "attache-rpc",
             "attache-acp",
             "attache-chat",
-            "attache-server",
+            "attache-serve",
             "attache-http",
             "attache-mcp",
             "attache-mcp-server",

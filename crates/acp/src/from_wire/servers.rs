@@ -2,7 +2,7 @@
 //! when the server is started.
 
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerOrigin, ServerRights, ServerSampling,
     ServerTransport,
 };
 
@@ -38,7 +38,7 @@ pub(super) fn server(server: Field) -> Result<ServerEntry, Invalid> {
         name,
         origin: ServerOrigin::Client,
         transport,
-        network: ServerNetwork::UnlessOfWorkspace,
+        rights: ServerRights::USUAL,
         deadlines: ServerDeadlines::default(),
         sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),

@@ -17,7 +17,9 @@ pub(super) fn error_object(error: &HubError) -> ErrorObject {
         HubError::RunningElsewhere(_) | HubError::Busy(_) => {
             ErrorObject::invalid_request(error.to_string()).detailed()
         }
-        HubError::NoModel(_) => ErrorObject::auth_required(error.to_string()),
+        HubError::NoModel(_) | HubError::UnusableModel { .. } => {
+            ErrorObject::auth_required(error.to_string())
+        }
         HubError::Store(_) | HubError::Internal(_) => ErrorObject::internal(error.to_string()),
     }
 }

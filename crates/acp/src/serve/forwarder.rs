@@ -19,7 +19,9 @@ use attache_rpc::{ErrorObject, Peer, Responder};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 
+use super::SessionPace;
 use super::prompt::{EndedPrompt, OwnPrompts};
+use super::router::ClientConnection;
 use crate::limits::{ANSWER_TIME, BATCH_BYTES, READ_RETRIES, READ_RETRY};
 use crate::to_wire::{WireView, write_updates};
 
@@ -63,6 +65,7 @@ pub(super) struct Forwarder {
     session_id: SessionId,
     hub: Hub,
     peer: Peer,
+    pace: Option<Arc<dyn SessionPace>>,
     view: Arc<WireView>,
     own: Arc<OwnPrompts>,
     commands: mpsc::UnboundedReceiver<ForwarderCommand>,
@@ -113,16 +116,16 @@ enum Interruption {
 impl Forwarder {
     pub(super) fn start(
         session_id: SessionId,
-        hub: Hub,
-        peer: Peer,
+        connection: &ClientConnection,
         view: Arc<WireView>,
         own: Arc<OwnPrompts>,
         commands: mpsc::UnboundedReceiver<ForwarderCommand>,
     ) {
         let forwarder = Self {
             session_id,
-            hub,
-            peer,
+            hub: connection.agent.hub.clone(),
+            peer: connection.peer.clone(),
+            pace: connection.pace.clone(),
             view,
             own,
             commands,
@@ -294,6 +297,9 @@ impl Forwarder {
     async fn flush(&mut self) -> Result<(), Interruption> {
         if self.buffer.is_empty() {
             return Ok(());
+        }
+        if let Some(pace) = &self.pace {
+            pace.room_for(&self.session_id).await;
         }
         // Given away whole: a thousand idle forwarders must not keep a thousand buffers.
         let lines = std::mem::take(&mut self.buffer);

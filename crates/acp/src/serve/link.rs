@@ -101,14 +101,7 @@ impl SessionLink {
         let (forwarder, commands) = mpsc::unbounded_channel();
         let own = Arc::new(OwnPrompts::default());
         let (peer, hub) = (connection.peer.clone(), connection.agent.hub.clone());
-        Forwarder::start(
-            session_id.clone(),
-            hub.clone(),
-            peer.clone(),
-            client.view.clone(),
-            own.clone(),
-            commands,
-        );
+        Forwarder::start(session_id.clone(), connection, client.view.clone(), own.clone(), commands);
         let side = ClientDelegate::new(peer.clone(), hub, session_id.clone(), client.offers, &forwarder);
         let client = AcpClient::new(peer, &forwarder, side, client.forms);
         Self { forwarder, own, client }

@@ -15,11 +15,11 @@ use attache_core::watchdog::Approval;
 use attache_rpc::{ErrorObject, Handler, IncomingRequest, Notification, Peer, Responder};
 use serde_json::json;
 
-use super::AgentServices;
 use super::client::Forms;
 use super::delegate::offers;
 use super::failure::error_object;
 use super::link::{OpenRequest, SessionLinks, SessionRequest};
+use super::{AgentServices, SessionPace};
 use crate::from_wire::{self, ClientRequest, ConfigValue, Initialize, LoginTerminals};
 use crate::to_wire::{
     APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView,
@@ -33,6 +33,8 @@ pub(super) struct Router {
 pub(super) struct ClientConnection {
     pub(super) agent: AgentServices,
     pub(super) peer: Peer,
+    /// `None` where all sessions go at one pace.
+    pub(super) pace: Option<Arc<dyn SessionPace>>,
     /// Why a lock: the reader routes requests while tasks put sessions in place that have just been opened.
     /// Whoever holds it only sends; it keeps the order of requests to one session.
     state: Mutex<ConnectionState>,
@@ -70,9 +72,11 @@ impl ConnectionPhase {
 }
 
 impl Router {
-    pub(super) fn new(agent: AgentServices, peer: Peer) -> Arc<Self> {
+    pub(super) fn new(agent: AgentServices, peer: Peer, pace: Option<Arc<dyn SessionPace>>) -> Arc<Self> {
         let state = ConnectionState { phase: ConnectionPhase::New, links: SessionLinks::default() };
-        Arc::new(Self { connection: Arc::new(ClientConnection { agent, peer, state: Mutex::new(state) }) })
+        Arc::new(Self {
+            connection: Arc::new(ClientConnection { agent, peer, pace, state: Mutex::new(state) }),
+        })
     }
 }
 
@@ -149,8 +153,9 @@ impl ClientConnection {
                 self.set_config_option(&session_id, &config_id, value, responder);
             }
             ClientRequest::Status { session_id } => {
+                let containment = self.agent.host.containment();
                 self.with_session(session_id, responder, |found| async move {
-                    Ok(status_result(&found.status().await?))
+                    Ok(status_result(&found.status().await?, containment.await))
                 })
             }
             ClientRequest::Export { session_id, format } => self.export(session_id, format, responder),
@@ -237,10 +242,13 @@ impl ClientConnection {
         }
     }
 
-    fn export(&self, session_id: SessionId, format: Format, responder: Responder) {
-        let hub = self.agent.hub.clone();
+    fn export(self: &Arc<Self>, session_id: SessionId, format: Format, responder: Responder) {
+        let connection = self.clone();
         tokio::spawn(async move {
-            match hub.export(&session_id, format).await {
+            if let Err(error) = connection.check_known(&session_id).await {
+                return responder.error(error);
+            }
+            match connection.agent.hub.export(&session_id, format).await {
                 Ok(content) => responder.ok(&json!({ "format": format.as_str(), "content": content })),
                 Err(error) => responder.error(error_object(&error)),
             }
@@ -269,7 +277,11 @@ impl ClientConnection {
             return self.submit(&mut state, &session_id, operation);
         }
         drop(state);
+        let connection = self.clone();
         tokio::spawn(async move {
+            if let Err(error) = connection.check_known(&session_id).await {
+                return responder.error(error);
+            }
             let result = match hub.find(&session_id).await {
                 Ok(found) => ask(found).await,
                 Err(error) => Err(error),

@@ -32,6 +32,11 @@ impl ClientConnection {
             if let Err(error) = connection.check_directories(&workplace).await {
                 return responder.error(error);
             }
+            if let Some((origin, _)) = &origin
+                && let Err(error) = connection.check_known(origin).await
+            {
+                return responder.error(error);
+            }
             let new = NewSession { root: workplace.cwd.clone(), place: workplace.into() };
             let directories: Vec<PathBuf> =
                 std::iter::once(&new.root).chain(&new.place.additional).cloned().collect();
@@ -97,8 +102,11 @@ impl ClientConnection {
             return self.submit(&mut state, &session_id, SessionRequest::Close(responder));
         }
         drop(state);
-        let hub = self.agent.hub.clone();
+        let (connection, hub) = (self.clone(), self.agent.hub.clone());
         tokio::spawn(async move {
+            if let Err(error) = connection.check_known(&session_id).await {
+                return responder.error(error);
+            }
             let closed = match hub.find(&session_id).await {
                 Ok(found) => found.close().await,
                 Err(error) => Err(error),
@@ -113,6 +121,9 @@ impl ClientConnection {
     pub(super) fn delete(self: &Arc<Self>, session_id: SessionId, responder: Responder) {
         let connection = self.clone();
         tokio::spawn(async move {
+            if let Err(error) = connection.check_known(&session_id).await {
+                return responder.error(error);
+            }
             match connection.agent.hub.delete(&session_id).await {
                 Ok(()) => connection.leave(&session_id, responder),
                 Err(error) => responder.error(error_object(&error)),
@@ -130,7 +141,7 @@ impl ClientConnection {
     }
 
     pub(super) fn list(self: &Arc<Self>, list: ListSessions, responder: Responder) {
-        let hub = self.agent.hub.clone();
+        let connection = self.clone();
         tokio::spawn(async move {
             let query = SessionQuery {
                 workspace_root: list.cwd,
@@ -140,13 +151,15 @@ impl ClientConnection {
                 include_archived: false,
                 listed: list.listed,
             };
-            match hub.list(query).await {
+            match connection.agent.hub.list(query).await {
                 Ok(mut rows) => {
                     let more = rows.len() > SESSIONS_PER_PAGE;
                     rows.truncate(SESSIONS_PER_PAGE);
+                    let next = rows.last().filter(|_| more).map(|last| cursor(last.updated_at, &last.id));
+                    let rows = connection.known_of(rows).await;
                     let mut result = json!({ "sessions": rows.iter().map(session_info).collect::<Vec<_>>() });
-                    if let (true, Some(last)) = (more, rows.last()) {
-                        result["nextCursor"] = json!(cursor(last.updated_at, &last.id));
+                    if let Some(next) = next {
+                        result["nextCursor"] = json!(next);
                     }
                     responder.ok(&result);
                 }

@@ -20,6 +20,7 @@ use attache_core::metadata::OWN_KEY;
 use attache_core::ports::client::{Ask, ModeProposal, Permission};
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown};
+use attache_core::watchdog::Containment;
 use serde_json::{Map, Value, json};
 
 use crate::accounts::{CommandLine, Login, LoginWay};
@@ -154,8 +155,8 @@ pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen:
     result
 }
 
-/// The answer to `_attache/session/status`.
-pub fn status_result(status: &SessionStatus) -> Value {
+/// The answer to `_attache/session/status`. `containment`: what holds commands, on a host that runs some.
+pub fn status_result(status: &SessionStatus, containment: Option<Containment>) -> Value {
     let mut result = match &status.state {
         RunState::Idle => json!({ "state": "idle" }),
         RunState::Busy => json!({ "state": "busy" }),
@@ -175,6 +176,14 @@ pub fn status_result(status: &SessionStatus) -> Value {
     match status.runs {
         Runs::Here => {}
         Runs::Elsewhere => result["runsIn"] = json!("another process"),
+    }
+    if let Some(containment) = containment {
+        result["sandbox"] = json!(match containment {
+            Containment::Full => "full",
+            Containment::Reduced => "reduced",
+            Containment::None => "none",
+            Containment::ExplicitlyOff => "off",
+        });
     }
     result
 }
@@ -204,7 +213,8 @@ pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_
         content.push(lies_outside(&about.outside).into());
     }
     content.push(format!("Asks because: {}", literal(&visible_line(&about.why))).into());
-    let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields);
+    let ours = json!({ "asks": "permission", "rules": about.rules });
+    let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields).meta(own_meta(ours));
     let mut call = serde_json::to_value(call)?;
     tool::name_new_files(&mut call);
     fit::cut(&mut call, &[FieldKind::Raw, FieldKind::Diff]);
@@ -236,7 +246,8 @@ pub fn mode_request(ask: &Ask, proposal: &ModeProposal) -> Result<Value, serde_j
         .title(visible_line(&ask.presentation.title))
         .name(ask.tool_name.clone())
         .raw_input(tool::object("input", ask.input.clone()));
-    let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields);
+    let ours = json!({ "asks": "mode", "mode": proposal.agent });
+    let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields).meta(own_meta(ours));
     let mut call = serde_json::to_value(call)?;
     fit::cut(&mut call, &[FieldKind::Raw]);
     let name = visible_line(&proposal.name);
@@ -245,6 +256,11 @@ pub fn mode_request(ask: &Ask, proposal: &ModeProposal) -> Result<Value, serde_j
         option("reject_once", "No, not yet".to_owned(), PermissionOptionKind::RejectOnce),
     ];
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
+}
+
+/// What a question is, for a client that answers by itself.
+pub(super) fn own_meta(ours: Value) -> Meta {
+    Meta::from_iter([(OWN_KEY.to_owned(), ours)])
 }
 
 fn option(id: &'static str, name: String, kind: PermissionOptionKind) -> PermissionOption {

@@ -202,7 +202,10 @@ fn tell(entry: Entry<'_>, view: &WireView, news: NoticeUpdate<'_>, out: &mut Vec
     // Names of files and servers, and what those said, are part of many.
     match (view.notices, view.thoughts) {
         (Notices::Wanted, _) => {
-            let notice = Notice::new(severity, visible_line(title)).description(description.map(visible));
+            let passing = (lasting == Lasting::Moment).then(passing);
+            let notice = Notice::new(severity, visible_line(title))
+                .description(description.map(visible))
+                .meta(passing);
             line::update(entry, &SessionUpdate::Notice(notice), out)
         }
         (Notices::Unwanted, ThoughtUpdates::Show) => {
@@ -229,10 +232,15 @@ fn aside(entry: Entry<'_>, words: String, lasting: Lasting) -> SessionUpdate {
         chunk = chunk.message_id(StepMessageId::of(entry).to_string().as_str());
     }
     if lasting == Lasting::Moment {
-        let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
-        chunk = chunk.meta(Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]));
+        chunk = chunk.meta(passing());
     }
     SessionUpdate::AgentThoughtChunk(chunk)
+}
+
+/// Marks what no load repeats.
+fn passing() -> Meta {
+    let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
+    Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))])
 }
 
 fn text<'a>(data: &'a Value, key: &str) -> Option<&'a str> {

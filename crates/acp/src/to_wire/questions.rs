@@ -13,6 +13,7 @@ use attache_core::ports::delegate::{AddressOffer, Form, Permit};
 use attache_core::ports::projects::ConsentRequest;
 use serde_json::{Value, json};
 
+use super::answers::own_meta;
 use super::legible::{fenced, visible, visible_line};
 
 /// The id of the option that chooses nothing: the model has to do without an answer.
@@ -76,6 +77,7 @@ pub fn permit_request(session_id: &SessionId, permit: &Permit) -> Result<Value, 
         .status(ToolCallStatus::InProgress)
         .content(vec![fenced(&visible(&permit.text)).into()]);
     let call = ToolCallUpdate::new(permit.call_id.as_str().to_owned(), fields);
+    let call = call.meta(own_meta(json!({ "asks": "permission", "rules": [] })));
     let option = |id: &'static str, name: &str, kind| PermissionOption::new(id, name, kind);
     let options = [
         option("allow_once", "Allow once", PermissionOptionKind::AllowOnce),
@@ -170,7 +172,8 @@ pub fn choice_request(ask: &Ask, question: &Question, first: usize) -> Result<Va
         .title(visible_line(&question.text))
         .name(ask.tool_name.clone())
         .content(vec![listed(question).into()]);
-    let call = serde_json::to_value(ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields))?;
+    let call = ToolCallUpdate::new(ask.call_id.as_str().to_owned(), fields);
+    let call = serde_json::to_value(call.meta(own_meta(json!({ "asks": "answer" }))))?;
     let named = |(index, choice): (usize, &Choice)| (choice_id(index), visible_line(&choice.label));
     let mut offered: Vec<_> = question.choices.iter().enumerate().skip(first).map(named).collect();
     if has_more_choices(question, first) {

@@ -178,7 +178,8 @@ fn write(
     shown: &Presentation,
     out: &mut Vec<u8>,
 ) -> EncodeResult {
-    let update = ToolCallUpdate::new(call_id.as_str().to_owned(), fields).meta(meta(shown));
+    let meta = meta(shown, fields.status.unwrap_or_default());
+    let update = ToolCallUpdate::new(call_id.as_str().to_owned(), fields).meta(meta);
     let mut update = serde_json::to_value(SessionUpdate::ToolCallUpdate(update))?;
     name_new_files(&mut update);
     line::update(entry, &update, out)
@@ -261,15 +262,24 @@ fn blocks(shown: &Presentation) -> Option<Vec<ToolCallContent>> {
 }
 
 /// How the call went, for clients that want to know more.
-fn meta(shown: &Presentation) -> Option<Meta> {
-    let metadata = shown.metadata.as_ref()?;
+fn meta(shown: &Presentation, status: ToolCallStatus) -> Option<Meta> {
     let mut ours = Map::new();
-    ours.insert("durationMs".into(), metadata.duration_ms.into());
-    if metadata.truncated {
-        ours.insert("truncated".into(), true.into());
+    if let Some(metadata) = &shown.metadata {
+        ours.insert("durationMs".into(), metadata.duration_ms.into());
+        if metadata.truncated {
+            ours.insert("truncated".into(), true.into());
+        }
+        if let Some(path) = &metadata.output_path {
+            ours.insert("outputPath".into(), path.to_string_lossy().into());
+        }
     }
-    if let Some(path) = &metadata.output_path {
-        ours.insert("outputPath".into(), path.to_string_lossy().into());
+    if status == ToolCallStatus::Failed
+        && let Some(verdict) = shown.decision.as_ref().filter(|verdict| verdict.denies_by_itself())
+    {
+        ours.insert("denied".into(), verdict.reason.in_words().into());
     }
-    Some(Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]))
+    if !shown.denied_within.is_empty() {
+        ours.insert("deniedWithin".into(), json!(shown.denied_within));
+    }
+    (!ours.is_empty()).then(|| Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))]))
 }

@@ -11,7 +11,7 @@ use attache_acp::{AgentServices, connect};
 use attache_core::agents::{Agents, DEFAULT_AGENT, FoundAgent, ManifestDialect};
 use attache_core::calendar::TimeZone;
 use attache_core::compactor::Compactor;
-use attache_core::hub::{Hub, People, Ports, Settings};
+use attache_core::hub::{Hub, ModelStandIn, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::limits::MAX_STEPS;
 use attache_core::ports::projects::{ProjectNotice, ProjectSettings, Projects};
@@ -147,6 +147,7 @@ impl Host {
                 containment: if options.sandbox_off { Containment::ExplicitlyOff } else { Containment::None }
                     .into(),
                 people: if options.headless { People::Absent } else { People::Present },
+                stand_in: ModelStandIn::Allowed,
                 platform: "linux x86_64".to_owned(),
             },
             store: Arc::new(store.clone()),

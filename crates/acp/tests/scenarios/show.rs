@@ -374,10 +374,11 @@ fn in_order_of_calls(messages: &[Value]) -> Vec<&Value> {
 }
 
 /// The answer to a choice and the update that tells everybody of it are under way at the same time: told in one
-/// order. So are the answers to taking a message back and to that message.
+/// order. So are the answers to taking a message back and to that message, and the answer to a rewind and the
+/// result of a task that it ends.
 fn settled(mut items: Vec<String>) -> Vec<String> {
-    const CHOICES: [&str; 2] = ["ok session/set_", "ok _attache/queue/cancel"];
-    const NEWS: [&str; 3] = ["mode ", "config ", "cancelled "];
+    const CHOICES: [&str; 3] = ["ok session/set_", "ok _attache/queue/cancel", "ok _attache/session/rewind"];
+    const NEWS: [&str; 4] = ["mode ", "config ", "cancelled ", "agent_message \"Background task"];
     let is_choice = |item: &str| CHOICES.iter().any(|start| item.starts_with(start));
     let is_news = |item: &str| NEWS.iter().any(|start| item.starts_with(start));
     for last in 1..items.len() {

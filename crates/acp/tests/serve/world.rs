@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use attache_acp::to_wire::ThoughtUpdates;
 use attache_acp::{Accounts, AgentServices, ClientFs, Host, SameDirectory, Warning, connect};
 use attache_core::agents::Agents;
-use attache_core::hub::{Hub, People, Ports, Settings};
+use attache_core::hub::{Hub, ModelStandIn, People, Ports, Settings};
 use attache_core::ids::Ids;
 use attache_core::ports::{BoxFuture, Clock, Model, Tool};
 use attache_core::turn::NativeBackend;
@@ -108,6 +108,7 @@ impl World {
                 hooks: Arc::default(),
                 containment: Containment::None.into(),
                 people: People::Present,
+                stand_in: ModelStandIn::Allowed,
                 platform: "test".into(),
             },
         });

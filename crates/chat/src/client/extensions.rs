@@ -25,6 +25,9 @@ pub struct SessionState {
     pub started_at: Option<String>,
     #[serde(default)]
     pub message_id: Option<String>,
+    /// What holds commands on the agent's machine: full, reduced, none, off.
+    #[serde(default)]
+    pub sandbox: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -15,6 +15,9 @@ pub enum ClientFailure {
     /// The agent of this very process can't start.
     #[error("{0}")]
     Own(String),
+    /// The same, because what it was asked for can't be right.
+    #[error("{0}")]
+    Misused(String),
     #[error("the agent ended{0}")]
     Ended(AgentEnd),
     /// It answered with an error.
@@ -26,6 +29,9 @@ pub enum ClientFailure {
     Version(u16),
     #[error("the agent sends messages without end instead of answering `initialize`")]
     Flood,
+    /// It sent our own words back.
+    #[error("this is no ACP agent: it only repeats what it is sent")]
+    Echo,
     /// What it printed was no message.
     #[error("this is no ACP agent: instead of an answer it printed {0:?}")]
     NoAgent(String),

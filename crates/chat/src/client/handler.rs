@@ -57,6 +57,9 @@ impl Handler for AgentWatcher {
         let params = params.as_deref();
         let bytes = params.map_or(0, |params| params.get().len());
         if !self.phase.has_begun() {
+            if method == "initialize" {
+                self.phase.echoes();
+            }
             return responder.error(ErrorObject::invalid_request("`initialize` has to be answered first"));
         }
         let refused = match method.as_str() {
@@ -133,6 +136,7 @@ fn news(raw: Box<RawValue>) -> Result<SessionNews, String> {
 #[derive(Debug, Default)]
 pub(super) struct Phase {
     begun: AtomicBool,
+    echoed: AtomicBool,
     early: AtomicUsize,
     too_many: Notify,
     /// The first line that was no message.
@@ -142,6 +146,11 @@ pub(super) struct Phase {
 impl Phase {
     pub(super) fn begin(&self) {
         self.begun.store(true, Ordering::Release);
+    }
+
+    /// The other side sent what only we send.
+    fn echoes(&self) {
+        self.echoed.store(true, Ordering::Release);
     }
 
     pub(super) fn has_begun(&self) -> bool {
@@ -155,6 +164,9 @@ impl Phase {
 
     /// With what was printed instead of messages.
     pub(super) fn explained(&self, failure: ClientFailure) -> ClientFailure {
+        if self.echoed.load(Ordering::Acquire) {
+            return ClientFailure::Echo;
+        }
         let garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner).take();
         match (failure, garbage) {
             (

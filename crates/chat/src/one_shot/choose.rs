@@ -4,8 +4,9 @@ use agent_client_protocol_schema::v1::{
     SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
     SessionConfigSelect, SessionConfigSelectOptions,
 };
+use attache_rpc::code;
 
-use crate::client::{AgentClient, ClientFailure, OpenedSession};
+use crate::client::{AgentAbility, AgentClient, ClientFailure, OpenedSession};
 use crate::limits::NAMED_CHOICES;
 
 /// What a run wants; `None` leaves it to the agent.
@@ -22,6 +23,8 @@ pub struct RunChoices {
 pub(super) enum Unchosen {
     Failed(ClientFailure),
     Unfit(String),
+    /// The agent has no such thing.
+    Unknown(String),
 }
 
 impl From<ClientFailure> for Unchosen {
@@ -30,11 +33,13 @@ impl From<ClientFailure> for Unchosen {
     }
 }
 
+/// Gives the options as they are then, if the agent has said so.
 pub(super) async fn choose(
     client: AgentClient,
     session: OpenedSession,
     wanted: RunChoices,
-) -> Result<(), Unchosen> {
+) -> Result<Option<Vec<SessionConfigOption>>, Unchosen> {
+    let mut now = None;
     // The mode first: it may bring a model of its own.
     if let Some(mode) = &wanted.mode {
         choose_mode(&client, &session, mode).await?;
@@ -52,12 +57,25 @@ pub(super) async fn choose(
         let Some(option) = option else {
             return Err(Unchosen::Unfit(format!("{} offers no choice of {name}", client.agent_name())));
         };
-        if let Some(value) = value_of(option, name, wanted)? {
+        let value = match value_of(option, name, wanted) {
+            // What attache does not list it may take all the same, or it knows why not.
+            Err(Unchosen::Unknown(_)) if client.can(AgentAbility::Extensions) => {
+                Some(SessionConfigOptionValue::value_id(wanted.clone()))
+            }
+            value => value?,
+        };
+        if let Some(value) = value {
             let id = option.id.0.to_string();
-            client.set_config_option(session.session_id.clone(), &id, value).await?;
+            let set = client.set_config_option(session.session_id.clone(), &id, value).await;
+            now = Some(set.map_err(|failure| match failure {
+                ClientFailure::Refused { error, .. } if error.code == code::INVALID_PARAMS => {
+                    Unchosen::Unknown(error.message)
+                }
+                failure => Unchosen::Failed(failure),
+            })?);
         }
     }
-    Ok(())
+    Ok(now)
 }
 
 async fn choose_mode(client: &AgentClient, session: &OpenedSession, wanted: &str) -> Result<(), Unchosen> {
@@ -69,7 +87,7 @@ async fn choose_mode(client: &AgentClient, session: &OpenedSession, wanted: &str
             return Ok(client.set_mode(session.session_id.clone(), wanted).await?);
         }
         let known: Vec<&str> = modes.available_modes.iter().map(|mode| &*mode.id.0).collect();
-        return Err(Unchosen::Unfit(unknown("mode", wanted, &known)));
+        return Err(Unchosen::Unknown(unknown("mode", wanted, &known)));
     }
     let category = Some(SessionConfigOptionCategory::Mode);
     match session.config_options.iter().find(|option| option.category == category) {
@@ -101,7 +119,7 @@ fn value_of(
         Some((value, _)) => Ok(Some(SessionConfigOptionValue::value_id((*value).to_owned()))),
         None => {
             let known: Vec<&str> = offered.iter().map(|(value, _)| *value).collect();
-            Err(Unchosen::Unfit(unknown(name, wanted, &known)))
+            Err(Unchosen::Unknown(unknown(name, wanted, &known)))
         }
     }
 }

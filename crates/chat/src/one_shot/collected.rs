@@ -1,17 +1,22 @@
 //! What a run gathers from updates: the words, the tokens, the cost, and what was denied. Writes nothing.
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, ContentChunk, MessageId, PromptResponse, SessionId, SessionUpdate, StopReason, UsageUpdate,
+    ContentBlock, ContentChunk, MessageId, Notice, NoticeSeverity, PromptResponse, SessionConfigKind,
+    SessionConfigOption, SessionConfigOptionCategory, SessionId, SessionUpdate, StopReason, UsageUpdate,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// A call that needed a permission which nobody was there to give.
+use super::denials::DeniedCall;
+use crate::limits::KEPT_NOTICES;
+
+/// Something that people have to know beside the answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct DeniedCall {
-    pub tool: String,
-    pub title: String,
-    pub why: String,
+pub(super) struct RunNotice {
+    severity: &'static str,
+    title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,7 +32,10 @@ pub(super) struct SpentTokens {
 pub(super) struct Collected {
     pub(super) session_id: Option<SessionId>,
     pub(super) stop_reason: Option<StopReason>,
+    /// Who answers, as the agent names it; `None` where it does not say.
+    pub(super) model: Option<String>,
     pub(super) denied: Vec<DeniedCall>,
+    notices: Vec<RunNotice>,
     pub(super) value: Option<Value>,
     words: SaidWords,
     /// Of steps, as attache tells them.
@@ -83,6 +91,33 @@ impl Collected {
         }
     }
 
+    /// Keeps a notice for the object; gives it as a line for people.
+    pub(super) fn noticed(&mut self, notice: &Notice) -> String {
+        let severity = match notice.severity {
+            NoticeSeverity::Error => "error",
+            NoticeSeverity::Warning => "warning",
+            _ => "info",
+        };
+        let (title, description) = (notice.title.clone(), notice.description.clone());
+        let more = description.as_deref().map(|more| format!(": {more}")).unwrap_or_default();
+        let line = format!("{title}{more}");
+        if self.notices.len() < KEPT_NOTICES {
+            self.notices.push(RunNotice { severity, title, description });
+        }
+        line
+    }
+
+    /// What can be chosen says what is.
+    pub(super) fn learn_model(&mut self, options: &[SessionConfigOption]) {
+        let of_models =
+            |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
+        if let Some(option) = options.iter().find(of_models)
+            && let SessionConfigKind::Select(select) = &option.kind
+        {
+            self.model = Some(select.current_value.0.to_string());
+        }
+    }
+
     /// An update of what was before this run.
     pub(super) fn recall(&mut self, update: &SessionUpdate) {
         if let SessionUpdate::UsageUpdate(usage) = update {
@@ -124,6 +159,7 @@ impl Collected {
         let mut object = json!({
             "sessionId": self.session_id,
             "stopReason": self.stop_reason,
+            "model": self.model,
             "text": self.words.all,
             "usage": usage,
         });
@@ -132,6 +168,7 @@ impl Collected {
             object["costUsd"] = json!((cost * 1e9).round() / 1e9);
         }
         object["denied"] = json!(self.denied);
+        object["notices"] = json!(self.notices);
         if let Some(value) = &self.value {
             object["value"] = value.clone();
         }

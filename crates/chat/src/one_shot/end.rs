@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::StopReason;
 
-use crate::client::ClientFailure;
+use crate::client::{AgentAbility, AgentClient, ClientFailure};
 
 /// What a script branches on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub(super) enum Stopped {
     Failed(ClientFailure),
     /// What was asked for can't be had from this agent.
     Unfit(String),
+    /// What was asked for can't be right.
+    Wrong(String),
     /// The run has cost as much as it may, in dollars.
     Cost(f64),
     /// Nobody reads the answer any more.
@@ -65,7 +67,10 @@ impl Stopped {
         let (end, error) = match self {
             Self::Interrupted => (RunEnd::Interrupted, "interrupted".to_owned()),
             Self::Failed(ClientFailure::Command(wrong)) => (RunEnd::Usage, wrong.to_string()),
-            Self::Failed(failure) => (RunEnd::Failed, failed(failure)),
+            Self::Failed(ClientFailure::Misused(reason)) | Self::Wrong(reason) => {
+                (RunEnd::Usage, reason.clone())
+            }
+            Self::Failed(failure) => (RunEnd::Failed, failure.to_string()),
             Self::Unfit(reason) => (RunEnd::Failed, reason.clone()),
             Self::Cost(limit) => (RunEnd::Limit, format!("the run has cost ${limit}, which is its limit")),
             // It has what it wanted.
@@ -74,12 +79,17 @@ impl Stopped {
         };
         RunReport { end, error: Some(error) }
     }
-}
 
-fn failed(failure: &ClientFailure) -> String {
-    match failure.wants_login() {
-        true => format!("{failure} (log in first)"),
-        false => failure.to_string(),
+    /// The same with what only the agent's user can do about it; attache itself says what to do.
+    pub(super) fn report_of(&self, client: &AgentClient) -> RunReport {
+        let mut report = self.report();
+        if let (Self::Failed(failure), Some(error)) = (self, &mut report.error)
+            && failure.wants_login()
+            && !client.can(AgentAbility::Extensions)
+        {
+            error.push_str(&format!(" (log in to {} first)", client.agent_name()));
+        }
+        report
     }
 }
 

@@ -1,10 +1,11 @@
 //! Answers where nobody is there to give them: no.
 
 use agent_client_protocol_schema::v1::{
-    ContentBlock, PermissionOptionKind, RequestPermissionRequest, ToolCallContent, ToolKind,
+    ContentBlock, Meta, PermissionOptionKind, RequestPermissionRequest, ToolCallContent, ToolKind,
 };
+use serde::de::DeserializeOwned;
 
-use super::collected::DeniedCall;
+use super::denials::{AskedFor, DeniedCall};
 use crate::client::PermissionQuestion;
 use crate::limits::WHY_CHARS;
 
@@ -24,7 +25,15 @@ fn denied_call(request: &RequestPermissionRequest) -> DeniedCall {
     let fields = &request.tool_call.fields;
     let tool = fields.name.clone().unwrap_or_else(|| kind(fields.kind.unwrap_or_default()).to_owned());
     let title = fields.title.clone().unwrap_or_else(|| tool.clone());
-    DeniedCall { tool, title, why: why(fields.content.as_deref().unwrap_or_default()) }
+    let asked: AskedFor = own_marks(request.tool_call.meta.as_ref());
+    let why = why(fields.content.as_deref().unwrap_or_default());
+    DeniedCall { tool, title, why, cause: asked.cause(), rules: asked.rules }
+}
+
+/// What attache says of something in its `_meta`; other agents say nothing there.
+pub(super) fn own_marks<T: DeserializeOwned + Default>(meta: Option<&Meta>) -> T {
+    let ours = meta.and_then(|meta| meta.get("attache"));
+    ours.and_then(|ours| T::deserialize(ours).ok()).unwrap_or_default()
 }
 
 /// What attache says of it, in the last text of the question; other agents say nothing.
@@ -43,7 +52,7 @@ fn why(content: &[ToolCallContent]) -> String {
     }
 }
 
-fn kind(kind: ToolKind) -> &'static str {
+pub(super) fn kind(kind: ToolKind) -> &'static str {
     match kind {
         ToolKind::Read => "read",
         ToolKind::Edit => "edit",

@@ -1,41 +1,47 @@
 //! The course of one run: opens a session, prompts, prints, answers questions with no, and says how it ended.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use agent_client_protocol_schema::v1::{
-    ContentBlock, NoticeSeverity, PromptResponse, SessionInfo, SessionUpdate, StopReason, ToolCallId,
-};
+use agent_client_protocol_schema::v1::{ContentBlock, PromptResponse, SessionInfo, StopReason, ToolCallId};
 use tokio_util::sync::CancellationToken;
 
 use super::choose::{Unchosen, choose};
 use super::collected::Collected;
+use super::denials;
 use super::end::{RunEnd, RunReport, Stopped, of_turn};
 use super::json_answer::json_in;
 use super::material::TakenBlocks;
 use super::printed::{PrintedAnswer, Streaming};
-use super::{AnswerSchema, OneShot, RunConsole, SessionChoice, questions};
+use super::take::CallUnderWay;
+use super::{AnswerSchema, OneShot, RunConsole, SessionChoice};
 use crate::client::{
     AgentAbility, AgentClient, AgentDoor, AgentEvents, ClientEvent, ClientFailure, Connected, Introduction,
-    OpenedSession, SessionDirectories, SessionMatch, SessionNews,
+    OpenedSession, SessionDirectories, SessionMatch,
 };
-use crate::limits::{CANCEL_TIME, SCHEMA_RETRIES, TOLD_MISTAKES};
+use crate::limits::{CANCEL_TIME, HELLO_TIME, QUIET_HELLO, SCHEMA_RETRIES, TOLD_MISTAKES};
 
 pub(super) struct OneRun<'a> {
-    task: OneShot,
-    console: &'a mut dyn RunConsole,
+    pub(super) task: OneShot,
+    pub(super) console: &'a mut dyn RunConsole,
     interrupted: CancellationToken,
-    collected: Collected,
-    printed: PrintedAnswer,
-    stage: Stage,
-    /// Calls that have begun and were not told yet, with their titles as far as they are known.
-    untold: HashMap<ToolCallId, String>,
+    pub(super) collected: Collected,
+    pub(super) printed: PrintedAnswer,
+    pub(super) stage: Stage,
+    /// Calls under way.
+    pub(super) calls: HashMap<ToolCallId, CallUnderWay>,
+    /// Those of them that we were asked about.
+    pub(super) asked: HashSet<ToolCallId>,
+    /// Notices of failures, which the end of the run may tell in other words.
+    pub(super) failures: Vec<String>,
 }
 
 /// Which updates are of this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stage {
+pub(super) enum Stage {
     /// The past of the session is told.
     Opening,
+    /// What comes is new, and the prompt is not sent yet.
+    Opened,
     Prompted,
 }
 
@@ -51,7 +57,18 @@ impl<'a> OneRun<'a> {
         };
         let printed = PrintedAnswer::new(task.output, streaming);
         let collected = Collected::default();
-        Self { task, console, interrupted, collected, printed, stage: Stage::Opening, untold: HashMap::new() }
+        let (calls, asked) = (HashMap::new(), HashSet::new());
+        Self {
+            task,
+            console,
+            interrupted,
+            collected,
+            printed,
+            stage: Stage::Opening,
+            calls,
+            asked,
+            failures: Vec::new(),
+        }
     }
 
     pub(super) async fn until_its_end(
@@ -59,11 +76,7 @@ impl<'a> OneRun<'a> {
         door: &dyn AgentDoor,
         introduction: Introduction,
     ) -> RunReport {
-        let connected = tokio::select! {
-            biased;
-            () = self.interrupted.cancelled() => Err(Stopped::Interrupted),
-            connected = door.open(introduction) => connected.map_err(Stopped::from),
-        };
+        let connected = self.connected(door, introduction).await;
         let report = match connected {
             Ok(Connected { client, mut events }) => {
                 let went = self.converse(&client, &mut events).await;
@@ -71,7 +84,7 @@ impl<'a> OneRun<'a> {
                     Ok(report) => report,
                     Err(stopped) => {
                         self.stop(&stopped, &client, &mut events).await;
-                        stopped.report()
+                        stopped.report_of(&client)
                     }
                 };
                 client.leave().await;
@@ -82,8 +95,36 @@ impl<'a> OneRun<'a> {
         self.finish(report)
     }
 
+    /// Who waits in silence is thought to hang.
+    async fn connected(
+        &mut self,
+        door: &dyn AgentDoor,
+        introduction: Introduction,
+    ) -> Result<Connected, Stopped> {
+        let interrupted = self.interrupted.clone();
+        let mut opening = door.open(introduction);
+        tokio::select! {
+            biased;
+            () = interrupted.cancelled() => return Err(Stopped::Interrupted),
+            connected = &mut opening => return connected.map_err(Stopped::from),
+            () = tokio::time::sleep(QUIET_HELLO) => {}
+        }
+        let most = HELLO_TIME.as_secs();
+        self.console.remark(&format!("the agent has not said hello yet; waiting {most} s at most"));
+        tokio::select! {
+            biased;
+            () = interrupted.cancelled() => Err(Stopped::Interrupted),
+            connected = opening => connected.map_err(Stopped::from),
+        }
+    }
+
     /// Writes what ends the answer.
     fn finish(mut self, report: RunReport) -> RunReport {
+        let failed = report.error.as_deref().unwrap_or_default();
+        for failure in self.failures.iter().filter(|failure| !failure.ends_with(failed) || failed.is_empty())
+        {
+            self.console.remark(failure);
+        }
         let told = self.printed.finish(&self.collected, report.error.as_deref(), self.console);
         if self.collected.unshown > 0 {
             let count = self.collected.unshown;
@@ -107,11 +148,17 @@ impl<'a> OneRun<'a> {
     ) -> Result<RunReport, Stopped> {
         let session = self.open(client, events).await?;
         self.collected.session_id = Some(session.session_id.clone());
+        self.stage = Stage::Opened;
+        self.collected.learn_model(&session.config_options);
         let chosen = choose(client.clone(), session.clone(), self.task.choices.clone());
-        self.wait_for(events, async { Ok(chosen.await) }).await?.map_err(|unchosen| match unchosen {
+        let chosen = self.wait_for(events, async { Ok(chosen.await) }).await?;
+        let now = chosen.map_err(|unchosen| match unchosen {
             Unchosen::Failed(failure) => Stopped::Failed(failure),
             Unchosen::Unfit(reason) => Stopped::Unfit(reason),
+            Unchosen::Unknown(reason) => Stopped::Wrong(reason),
         })?;
+        now.iter().for_each(|options| self.collected.learn_model(options));
+        self.demand_price()?;
         let mut prompt = self.task.material.blocks(TakenBlocks::of(client)).map_err(Stopped::Unfit)?;
         let schema = self.task.schema.clone();
         prompt.extend(schema.as_ref().map(asked_for));
@@ -139,12 +186,19 @@ impl<'a> OneRun<'a> {
         if report.end != RunEnd::Done || self.collected.denied.is_empty() {
             return report;
         }
-        let titles: Vec<&str> = self.collected.denied.iter().map(|call| call.title.as_str()).collect();
-        let error = format!(
-            "nobody was there to permit: {} (`--allow` or `--approval` permit it beforehand)",
-            titles.join(", ")
-        );
-        RunReport { end: RunEnd::Refused, error: Some(error) }
+        RunReport { end: RunEnd::Refused, error: Some(denials::told(&self.collected.denied)) }
+    }
+
+    /// A limit that holds nothing is worse than none.
+    fn demand_price(&self) -> Result<(), Stopped> {
+        let has_price = self.task.max_cost.as_ref().and_then(|limit| limit.has_price.as_ref());
+        match (has_price, &self.collected.model) {
+            (Some(has_price), Some(model)) if !has_price(model) => Err(Stopped::Wrong(format!(
+                "`--max-cost` can't hold {model}: no price of it is known. Write one into its `price` in the \
+                 configuration, choose another model, or leave the option out"
+            ))),
+            (Some(_) | None, Some(_) | None) => Ok(()),
+        }
     }
 
     async fn open(
@@ -220,73 +274,6 @@ impl<'a> OneRun<'a> {
         self.printed.flush(self.console)
     }
 
-    fn take(&mut self, event: ClientEvent) -> Result<(), Stopped> {
-        match event {
-            ClientEvent::Update(news) => self.update(&news),
-            ClientEvent::Permission(question) => {
-                let denied = questions::deny(*question);
-                self.console.progress(&format!("denied: {} ({})", denied.title, denied.why));
-                self.collected.denied.push(denied);
-                Ok(())
-            }
-            ClientEvent::Elicitation(question) => {
-                question.decline();
-                Ok(())
-            }
-            ClientEvent::Skipped(what) => {
-                self.console.progress(&what);
-                Ok(())
-            }
-            // The request that waits fails with the same.
-            ClientEvent::Ended(_) | ClientEvent::PromptEnded { .. } | ClientEvent::ElicitationDone(_) => {
-                Ok(())
-            }
-        }
-    }
-
-    fn update(&mut self, news: &SessionNews) -> Result<(), Stopped> {
-        let is_ours = self.collected.session_id.as_ref().is_none_or(|ours| *ours == news.session_id);
-        match (self.stage, &news.update) {
-            (Stage::Opening, Some(update)) => self.collected.recall(update),
-            (Stage::Opening, None) => {}
-            (Stage::Prompted, update) => {
-                self.printed.update(news.raw.get(), self.console)?;
-                if let (Some(update), true) = (update, is_ours) {
-                    self.say(update)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn say(&mut self, update: &SessionUpdate) -> Result<(), Stopped> {
-        self.collected.note(update);
-        match update {
-            SessionUpdate::AgentMessageChunk(chunk) => {
-                let text = self.collected.said(chunk);
-                self.printed.words(&text, self.console)?;
-            }
-            SessionUpdate::ToolCall(call) => {
-                self.untold.insert(call.tool_call_id.clone(), call.title.clone());
-            }
-            SessionUpdate::ToolCallUpdate(call) => {
-                // The first update has the whole title; a later one tells nothing new.
-                if let Some(title) = self.untold.remove(&call.tool_call_id) {
-                    self.console.progress(call.fields.title.as_ref().unwrap_or(&title));
-                }
-            }
-            SessionUpdate::Notice(notice) if notice.severity != NoticeSeverity::Info => {
-                let more = notice.description.as_deref().map(|more| format!(": {more}")).unwrap_or_default();
-                self.console.progress(&format!("{}{more}", notice.title));
-            }
-            _ => {}
-        }
-        match (self.task.max_cost, self.collected.cost()) {
-            (Some(limit), Some(cost)) if cost >= limit => Err(Stopped::Cost(limit)),
-            _ => Ok(()),
-        }
-    }
-
     /// What is wrong with the answer; `None` if it fits, or if the turn did not end by itself.
     fn mistakes(&mut self, schema: &AnswerSchema, reason: StopReason) -> Option<Vec<String>> {
         if reason != StopReason::EndTurn {
@@ -310,7 +297,13 @@ impl<'a> OneRun<'a> {
     /// Ends the turn under way, and takes what still comes of it.
     async fn stop(&mut self, stopped: &Stopped, client: &AgentClient, events: &mut AgentEvents) {
         let Some(session_id) = self.collected.session_id.clone() else { return };
-        if matches!(stopped, Stopped::Failed(_) | Stopped::Unfit(_)) || self.stage == Stage::Opening {
+        let has_begun = match stopped {
+            Stopped::Failed(_) | Stopped::Unfit(_) | Stopped::Wrong(_) => false,
+            Stopped::Interrupted | Stopped::Cost(_) | Stopped::ReaderGone | Stopped::Output(_) => {
+                self.stage == Stage::Prompted
+            }
+        };
+        if !has_begun {
             return;
         }
         if let Err(error) = client.cancel(session_id.clone()).await {
@@ -352,9 +345,12 @@ impl<'a> OneRun<'a> {
 fn the_one(found: SessionMatch, start: &str) -> Result<SessionInfo, Stopped> {
     match found {
         SessionMatch::One(session) => Ok(*session),
-        SessionMatch::None => Err(Stopped::Unfit(format!("there is no session {start:?}"))),
+        SessionMatch::None => Err(Stopped::Wrong(format!(
+            "there is no session {start:?}; `attache sessions list` shows them, and --continue takes the latest of \
+             this directory"
+        ))),
         SessionMatch::Several => {
-            Err(Stopped::Unfit(format!("several sessions begin with {start:?}: give more of the id")))
+            Err(Stopped::Wrong(format!("several sessions begin with {start:?}: give more of the id")))
         }
     }
 }

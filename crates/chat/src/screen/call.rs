@@ -3,15 +3,19 @@
 
 use std::path::Path;
 
-use agent_client_protocol_schema::v1::{ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind};
+use agent_client_protocol_schema::v1::{
+    ContentBlock, ToolCall, ToolCallContent, ToolCallStatus, ToolCallUpdate, ToolKind,
+};
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::content;
 use crate::screen::diff::{self, Counts, ShownChange};
+use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
-use crate::screen::limits::{DIFF_LINES, OUTPUT_TAIL, RESULT_LINES};
+use crate::screen::limits::{DIFF_LINES, OUTPUT_TAIL, OWN_LINES, RESULT_LINES};
 use crate::screen::look::{ScreenLook, Tone};
 use crate::screen::markdown::{self, TextPage};
+use crate::screen::transcript::OWN_RUN;
 use crate::screen::wrap::{Margin, cut_line, wrap, wrap_hard};
 
 #[derive(Debug)]
@@ -150,6 +154,10 @@ impl CallBlock {
             lines.push(more_line(more, inner));
         }
         let has_diff = was_shown || !lines.is_empty();
+        if self.id().starts_with(OWN_RUN) {
+            lines.extend(self.output(OWN_LINES, inner, Tone::Plain));
+            return lines;
+        }
         match (self.call.status, self.call.kind) {
             (ToolCallStatus::InProgress, _) => lines.extend(self.output(OUTPUT_TAIL, inner, Tone::Quiet)),
             (ToolCallStatus::Failed, _) => lines.extend(self.output(RESULT_LINES, inner, Tone::Bad)),
@@ -241,6 +249,18 @@ impl CallBlock {
             }
         }
         lines
+    }
+
+    /// Its pictures, as far as this terminal can draw them.
+    pub(crate) fn drawings(&self, page: TextPage) -> Vec<Drawing> {
+        let images = self.call.content.iter().filter_map(|block| match block {
+            ToolCallContent::Content(content) => match &content.content {
+                ContentBlock::Image(image) => Drawing::of(image, page.look.canvas, page.width),
+                _ => None,
+            },
+            _ => None,
+        });
+        images.collect()
     }
 
     /// Everything it showed, for the details.

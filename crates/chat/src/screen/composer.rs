@@ -1,47 +1,44 @@
 //! Where a prompt is written: text, history, completions, attachments. Gives the blocks of a prompt; sends
 //! nothing.
 
-use std::path::Path;
-
-use agent_client_protocol_schema::v1::{
-    AvailableCommand, ContentBlock, EmbeddedResource, EmbeddedResourceResource, ResourceLink,
-    TextResourceContents,
-};
+use agent_client_protocol_schema::v1::{AvailableCommand, ContentBlock};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use crate::screen::limits::{PASTE_BYTES, PASTE_LINES, PASTE_MOST};
-
+mod attached;
 mod completion;
 mod files;
 mod history;
+mod sessions;
 mod show;
 mod text;
+mod vi;
 
+pub(crate) use attached::{Embeds, PastedPicture, PictureWay, PromptTakes, embedded, file_uri};
 pub(crate) use completion::{Offer, OwnCommand};
 pub(crate) use files::{FileWalk, KnownFiles, walk};
 pub(crate) use history::PromptHistory;
+pub(crate) use sessions::{KnownSessions, session_of};
+pub use vi::ComposerKeys;
 
+use attached::Attached;
 use completion::offer;
 use text::{Motion, TypedText};
+use vi::ViState;
 
 #[derive(Debug, Default)]
 pub(crate) struct Composer {
     typed: TypedText,
     history: PromptHistory,
     pub(crate) files: KnownFiles,
+    pub(crate) sessions: KnownSessions,
     offer: Option<Offer>,
     /// The offer was put away for the word at this place.
     put_away: Option<usize>,
-    pasted: Vec<Pasted>,
+    attached: Vec<Attached>,
+    /// For whoever wants the keys of vi.
+    vi: Option<ViState>,
     /// Columns that the text had when it was last shown.
     width: usize,
-}
-
-/// A large text that stands for itself in the prompt by a short mark.
-#[derive(Debug)]
-struct Pasted {
-    mark: String,
-    text: String,
 }
 
 /// What a key came to.
@@ -80,9 +77,16 @@ impl Composer {
         self.offer = None;
     }
 
+    /// What is written was meant for somebody else than the agent; it can be called back all the same.
+    pub(crate) fn sent_elsewhere(&mut self) {
+        let text = self.typed.take();
+        self.history.add(&text);
+        self.clear();
+    }
+
     pub(crate) fn clear(&mut self) {
         self.set("");
-        self.pasted.clear();
+        self.attached.clear();
         self.history.leave();
     }
 
@@ -94,7 +98,7 @@ impl Composer {
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent, words: Vocabulary<'_>) -> Typed {
-        if let Some(typed) = self.key_of_offer(key, words) {
+        if let Some(typed) = self.key_of_offer(key, words).or_else(|| self.key_of_vi(key)) {
             return typed;
         }
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
@@ -178,91 +182,17 @@ impl Composer {
         Some(Typed::Taken)
     }
 
+    /// More can be completed now than when the word was typed.
+    pub(crate) fn look_again(&mut self, words: Vocabulary<'_>) {
+        if self.offer.is_none() && !self.typed.is_empty() {
+            self.look_for_offer(words);
+        }
+    }
+
     fn look_for_offer(&mut self, words: Vocabulary<'_>) {
         let before = &self.typed.as_str()[..self.typed.cursor()];
-        self.offer = offer(before, words.own, words.commands, &self.files)
+        self.offer = offer(before, words, &self.files, &self.sessions)
             .filter(|offer| self.put_away != Some(offer.start));
-    }
-
-    /// A short text is typed; a long one becomes an attachment with a mark in the text. `Err` says why not.
-    pub(crate) fn paste(&mut self, text: &str) -> Result<(), String> {
-        let text = text.replace("\r\n", "\n").replace('\r', "\n");
-        if text.len() > PASTE_MOST {
-            return Err(format!("The pasted text is too large: {} MB", text.len() / 1_000_000));
-        }
-        self.offer = None;
-        self.history.leave();
-        let lines = text.lines().count();
-        if lines <= PASTE_LINES && text.len() <= PASTE_BYTES {
-            self.typed.insert(&text);
-            return Ok(());
-        }
-        let number = self.pasted.len() + 1;
-        let mark = format!("[pasted {lines} lines #{number}]");
-        self.typed.insert(&mark);
-        self.pasted.push(Pasted { mark, text });
-        Ok(())
-    }
-
-    /// What is written becomes a prompt, and the composer is empty.
-    pub(crate) fn take(&mut self, directory: &Path, embeds: Embeds) -> Option<Written> {
-        let text = self.typed.take();
-        let pasted = std::mem::take(&mut self.pasted);
-        self.offer = None;
-        self.history.leave();
-        if text.trim().is_empty() {
-            return None;
-        }
-        self.history.add(&text);
-        let blocks = self.blocks(&text, &pasted, directory, embeds);
-        Some(Written { text, blocks })
-    }
-
-    /// The text in the order it was written, with what it mentions and holds in the place of their marks.
-    fn blocks(&self, text: &str, pasted: &[Pasted], directory: &Path, embeds: Embeds) -> Vec<ContentBlock> {
-        let mut blocks = Vec::new();
-        let mut plain = String::new();
-        let mut rest = text;
-        let mut at_start = true;
-        while let Some(character) = rest.chars().next() {
-            if let Some(pasted) = pasted.iter().find(|pasted| rest.starts_with(&pasted.mark)) {
-                rest = &rest[pasted.mark.len()..];
-                match embeds {
-                    Embeds::Texts => {
-                        flush(&mut plain, &mut blocks);
-                        blocks.push(embedded(pasted));
-                    }
-                    Embeds::Nothing => plain.push_str(&pasted.text),
-                }
-            } else if let Some((path, length)) = at_start.then(|| self.mentioned(rest)).flatten() {
-                flush(&mut plain, &mut blocks);
-                let uri = file_uri(&directory.join(&path));
-                blocks.push(ContentBlock::ResourceLink(ResourceLink::new(path, uri)));
-                rest = &rest[length..];
-            } else {
-                plain.push(character);
-                rest = &rest[character.len_utf8()..];
-            }
-            at_start = character.is_whitespace();
-        }
-        flush(&mut plain, &mut blocks);
-        blocks
-    }
-
-    /// A known file behind `@`, and how many bytes name it.
-    fn mentioned(&self, text: &str) -> Option<(String, usize)> {
-        let word = text.strip_prefix('@')?;
-        let (path, length) = match word.strip_prefix('"') {
-            Some(quoted) => {
-                let end = quoted.find('"')?;
-                (&quoted[..end], end + 3)
-            }
-            None => {
-                let end = word.find(char::is_whitespace).unwrap_or(word.len());
-                (&word[..end], end + 1)
-            }
-        };
-        self.files.contains(path).then(|| (path.to_owned(), length))
     }
 }
 
@@ -271,40 +201,6 @@ impl Composer {
 pub(crate) struct Written {
     pub(crate) text: String,
     pub(crate) blocks: Vec<ContentBlock>,
-}
-
-/// Whether the agent takes texts as attachments.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Embeds {
-    Texts,
-    Nothing,
-}
-
-fn flush(plain: &mut String, blocks: &mut Vec<ContentBlock>) {
-    if !plain.is_empty() {
-        blocks.push(std::mem::take(plain).into());
-    }
-}
-
-fn embedded(pasted: &Pasted) -> ContentBlock {
-    let name = pasted.mark.trim_matches(['[', ']']).replace(" #", "-").replace(' ', "-");
-    let contents = TextResourceContents::new(pasted.text.clone(), format!("pasted:///{name}.txt"));
-    let resource = EmbeddedResourceResource::TextResourceContents(contents);
-    ContentBlock::Resource(EmbeddedResource::new(resource))
-}
-
-/// With everything encoded that a URI may not hold.
-fn file_uri(path: &Path) -> String {
-    use std::os::unix::ffi::OsStrExt;
-    path.as_os_str().as_bytes().iter().fold("file://".to_owned(), |mut uri, byte| {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'_' | b'.' | b'~' => {
-                uri.push(char::from(*byte));
-            }
-            other => uri.push_str(&format!("%{other:02X}")),
-        }
-        uri
-    })
 }
 
 enum Edit {

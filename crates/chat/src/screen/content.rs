@@ -63,7 +63,7 @@ pub(crate) fn prompt_text(blocks: &[ContentBlock]) -> String {
     })
 }
 
-fn last_part(uri: &str) -> &str {
+pub(crate) fn last_part(uri: &str) -> &str {
     uri.trim_end_matches('/').rsplit('/').next().unwrap_or(uri)
 }
 

@@ -10,26 +10,30 @@ use agent_client_protocol_schema::v1::{
     RequestPermissionRequest, SessionInfo, StopReason,
 };
 
-use crate::screen::composer::{Composer, Embeds, PromptHistory};
-use crate::screen::content;
+use crate::screen::composer::{Composer, PromptHistory, PromptTakes};
 use crate::screen::form::FormDialog;
 use crate::screen::harmless;
-use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber};
+use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber, RingReason};
 use crate::screen::limits::{LONG_TURN, REWINDS_KEPT};
 use crate::screen::look::{ScreenLook, Tone};
 use crate::screen::markdown::TextPage;
 use crate::screen::pager::Pager;
 use crate::screen::permission::PermissionDialog;
-use crate::screen::picker::{Mark, MenuChoice, Picker};
+use crate::screen::picker::Picker;
 use crate::screen::status::SessionFacts;
 use crate::screen::transcript::{LiveTranscript, Manner};
 
 mod keys;
+mod lines;
 mod menus;
+mod own_runs;
 mod questions;
+mod sessions;
 mod updates;
 mod view;
 
+pub(crate) use own_runs::OwnRunEnd;
+use own_runs::OwnRuns;
 pub(crate) use view::{ScreenView, ViewExtent};
 
 #[derive(Debug)]
@@ -62,6 +66,8 @@ pub(crate) struct ScreenState {
     last_escape: Option<Duration>,
     last_interrupt: Option<Duration>,
     hint: Option<(String, Duration)>,
+    own_runs: OwnRuns,
+    echo: PromptEcho,
     names: u64,
     /// What makes our names differ from those of other runs.
     run: String,
@@ -71,7 +77,7 @@ pub(crate) struct ScreenState {
 #[derive(Clone, Debug)]
 pub(crate) struct AgentFacts {
     pub(crate) name: String,
-    pub(crate) embeds: Embeds,
+    pub(crate) takes: PromptTakes,
     pub(crate) queues: Queues,
     pub(crate) can_list: bool,
     pub(crate) can_load: bool,
@@ -92,10 +98,19 @@ pub(crate) enum Queues {
 struct Sent {
     name: PromptName,
     text: String,
-    /// Not with the agent yet.
-    kept: Option<Vec<ContentBlock>>,
+    /// While it waits.
+    blocks: Vec<ContentBlock>,
+    place: SentPlace,
     /// It was taken back.
     gone: bool,
+}
+
+/// Who has a prompt that was handed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SentPlace {
+    Agent,
+    /// Not with the agent yet.
+    Here,
 }
 
 /// What has the keys.
@@ -130,8 +145,17 @@ pub(crate) struct ScreenSetting {
     pub(crate) directory: PathBuf,
     pub(crate) agent: AgentFacts,
     pub(crate) branch: Option<String>,
+    pub(crate) echo: PromptEcho,
     /// Differs between runs.
     pub(crate) run: String,
+}
+
+/// Who puts a prompt on the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PromptEcho {
+    Shown,
+    /// The terminal itself, while it is typed.
+    Typed,
 }
 
 impl ScreenState {
@@ -160,6 +184,8 @@ impl ScreenState {
             last_escape: None,
             last_interrupt: None,
             hint: None,
+            own_runs: OwnRuns::default(),
+            echo: setting.echo,
             names: 0,
             run: setting.run,
         }
@@ -175,7 +201,7 @@ impl ScreenState {
     }
 
     pub(crate) fn is_working(&self) -> bool {
-        self.under_way.front().is_some_and(|sent| sent.kept.is_none())
+        self.under_way.front().is_some_and(|sent| sent.place == SentPlace::Agent)
     }
 
     /// What the terminal's window is called.
@@ -219,8 +245,9 @@ impl ScreenState {
         let name = PromptName(format!("{}-{}", self.run, self.names));
         let is_first = self.under_way.is_empty();
         let goes_now = is_first || self.agent.queues == Queues::Agent;
-        let kept = (!goes_now).then(|| blocks.clone());
-        let sent = Sent { name: name.clone(), text, kept, gone: false };
+        let place = if goes_now { SentPlace::Agent } else { SentPlace::Here };
+        let waiting = if is_first { Vec::new() } else { blocks.clone() };
+        let sent = Sent { name: name.clone(), text, blocks: waiting, place, gone: false };
         if delivery == Delivery::Steering && !is_first {
             self.under_way.insert(1, sent);
         } else {
@@ -242,10 +269,14 @@ impl ScreenState {
             return;
         };
         let (name, text) = (first.name.clone(), first.text.clone());
-        if let Some(blocks) = first.kept.take() {
+        let blocks = std::mem::take(&mut first.blocks);
+        if std::mem::replace(&mut first.place, SentPlace::Agent) == SentPlace::Here {
             self.intents.push(Intent::Prompt { name: name.clone(), blocks, delivery: Delivery::Queued });
         }
-        self.transcript.prompt(&text, page);
+        match self.echo {
+            PromptEcho::Shown => self.transcript.prompt(&text, page),
+            PromptEcho::Typed => {}
+        }
         self.remember(name, text);
         self.since = Some(self.now);
         self.plan.clear();
@@ -280,7 +311,7 @@ impl ScreenState {
         }
         let took = self.since.map_or(Duration::ZERO, |since| self.now.saturating_sub(since));
         if took >= LONG_TURN && self.under_way.is_empty() {
-            self.intents.push(Intent::Ring);
+            self.intents.push(Intent::Ring(RingReason::Done));
         }
         self.begin_turn();
     }
@@ -314,40 +345,6 @@ impl ScreenState {
             _ => (Tone::Warning, "The turn ended for a reason that this client does not know."),
         };
         self.note(role, text);
-    }
-
-    /// A rewind went through: the prompt is in the composer again.
-    pub(crate) fn rewound(&mut self, name: &PromptName, prompt: &[ContentBlock], told: &str) {
-        self.past.truncate(self.past.iter().position(|(past, _)| past == name).unwrap_or(self.past.len()));
-        self.composer.set(content::prompt_text(prompt));
-        self.note(Tone::Warning, told);
-    }
-
-    /// The sessions that can be opened.
-    pub(crate) fn offer_sessions(&mut self, sessions: Vec<SessionInfo>) {
-        if sessions.is_empty() {
-            self.hint("no earlier session in this directory");
-            return;
-        }
-        let row = |session: SessionInfo| MenuChoice {
-            label: session.title.clone().unwrap_or_else(|| session.session_id.0.to_string()),
-            hint: session.updated_at.clone().unwrap_or_default().replace('T', " ").chars().take(16).collect(),
-            value: MenuRow::Session(Box::new(session)),
-            mark: Mark::Other,
-        };
-        self.front = Front::Menu(Picker::new("Open a session", sessions.into_iter().map(row).collect()));
-    }
-
-    /// Another session, or the same one anew: nothing of the one before holds.
-    pub(crate) fn begin_session(&mut self) {
-        let page = self.page();
-        self.transcript.end(page);
-        self.under_way.clear();
-        self.past.clear();
-        self.plan.clear();
-        self.since = None;
-        self.title = None;
-        self.facts.usage = None;
     }
 
     /// The agent is gone: what was open can't be answered any more, what waited here still can.

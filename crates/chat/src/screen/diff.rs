@@ -186,10 +186,10 @@ fn words(old: &str, new: &str, page: TextPage) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::look::{Colours, ScreenLook, Signs};
+    use crate::screen::look::{Colours, ScreenLook};
 
     const PAGE: TextPage = TextPage {
-        look: ScreenLook { colours: Colours::Sixteen, signs: Signs::Unicode },
+        look: ScreenLook { colours: Colours::Sixteen, ..ScreenLook::PLAIN },
         width: 40,
         indent: 0,
     };

@@ -157,10 +157,10 @@ impl Scan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::look::{Colours, Signs};
+    use crate::screen::look::Colours;
     use proptest::prelude::*;
 
-    const LOOK: ScreenLook = ScreenLook { colours: Colours::Sixteen, signs: Signs::Unicode };
+    const LOOK: ScreenLook = ScreenLook { colours: Colours::Sixteen, ..ScreenLook::PLAIN };
 
     fn roles(text: &str, name: &str) -> Vec<(String, Tone)> {
         let all = [Tone::Plain, Tone::Comment, Tone::Text, Tone::Number, Tone::Keyword];

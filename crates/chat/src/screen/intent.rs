@@ -22,6 +22,13 @@ pub(crate) enum Delivery {
     Steering,
 }
 
+/// Why the user is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RingReason {
+    Question,
+    Done,
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Intent {
     Prompt {
@@ -53,8 +60,14 @@ pub(crate) enum Intent {
     Rewind(PromptName),
     /// The text of the composer goes to an editor of the user's own.
     Edit(String),
+    /// A command of the user's own, as it was typed.
+    Run(String),
+    /// The command that runs.
+    StopRun,
+    /// What the clipboard holds is wanted, if it is a picture.
+    PastePicture,
     Redraw,
     Suspend,
-    Ring,
+    Ring(RingReason),
     Leave,
 }

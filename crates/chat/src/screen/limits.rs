@@ -94,3 +94,39 @@ pub(crate) const RESTART_LEAST: Duration = Duration::from_secs(2);
 
 /// The largest text that is taken back from an editor.
 pub(crate) const EDITED_BYTES: u64 = 1024 * 1024;
+
+/// Titles of sessions that `@` offers at once: files are what is meant most often.
+pub(crate) const SESSIONS_OFFERED: usize = 3;
+
+/// Characters of a title by which a session is mentioned: it stands in the line that is typed.
+pub(crate) const SESSION_TITLE_CHARS: usize = 60;
+
+/// What a mentioned session gives to a prompt: its end, which is what one comes back to.
+pub(crate) const SESSION_BYTES: usize = 128 * 1024;
+
+/// What is kept of what a command of the user's own printed: its beginning and its end.
+pub(crate) const OWN_OUTPUT_BYTES: usize = 64 * 1024;
+
+/// How long a program that reads the clipboard may take.
+pub(crate) const CLIPBOARD_TIME: Duration = Duration::from_secs(3);
+
+/// Lines of a command of the user's own: whoever types it wants to read what it says.
+pub(crate) const OWN_LINES: usize = 40;
+
+/// Changes of one prompt that the `u` of vi takes back.
+pub(crate) const VI_UNDOS: usize = 50;
+
+/// Rows of a picture in the conversation: enough to see what it is.
+pub(crate) const DRAWING_ROWS: usize = 12;
+
+/// Base64 of a picture that is drawn: it goes through the terminal's own parser.
+pub(crate) const DRAWING_BYTES: usize = 8 * 1024 * 1024;
+
+/// A picture that is decoded to be drawn: its sides, and what decoding may take.
+pub(crate) const DECODED_SIDE: u32 = 8_192;
+pub(crate) const DECODED_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Whoever typed a moment ago types on: until then keys are looked for by themselves, since the stream of keys may
+/// miss the wake of those that come together with a change of size.
+pub(crate) const TYPED_LATELY: Duration = Duration::from_secs(3);
+pub(crate) const LOOK_FOR_KEYS: Duration = Duration::from_millis(100);

@@ -4,6 +4,8 @@
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 
+use crate::screen::drawing::Canvas;
+
 /// What a piece of text is; how it is painted follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Tone {
@@ -51,11 +53,13 @@ pub enum Signs {
 pub struct ScreenLook {
     pub colours: Colours,
     pub signs: Signs,
+    pub canvas: Canvas,
 }
 
 impl ScreenLook {
     /// For texts that are kept, not painted.
-    pub(crate) const PLAIN: Self = Self { colours: Colours::None, signs: Signs::Unicode };
+    pub(crate) const PLAIN: Self =
+        Self { colours: Colours::None, signs: Signs::Unicode, canvas: Canvas::None };
 
     /// As the environment has it: `NO_COLOR`, `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG`.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
@@ -67,6 +71,7 @@ impl ScreenLook {
         Self {
             colours: if plain { Colours::None } else { Colours::Sixteen },
             signs: if unicode { Signs::Unicode } else { Signs::Ascii },
+            canvas: Canvas::from_environment(variable),
         }
     }
 
@@ -209,7 +214,10 @@ mod tests {
     #[test]
     fn the_environment_decides() {
         let rich = look(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8")]);
-        assert_eq!(rich, ScreenLook { colours: Colours::Sixteen, signs: Signs::Unicode });
+        assert_eq!(
+            rich,
+            ScreenLook { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode }
+        );
         assert_eq!(look(&[("TERM", "xterm"), ("NO_COLOR", "1"), ("LANG", "C")]).colours, Colours::None);
         assert_eq!(look(&[("TERM", "dumb"), ("LANG", "C.UTF-8")]).colours, Colours::None);
         assert_eq!(look(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")]).signs, Signs::Ascii);
@@ -217,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_terminal_without_unicode_gets_ascii() {
-        let plain = ScreenLook { colours: Colours::None, signs: Signs::Ascii };
+        let plain = ScreenLook { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
         assert_eq!(plain.showable("a → “b” …ä"), "a -> \"b\" ...\\u{e4}");
         assert!((0..9).all(|step| plain.spinner(step).is_ascii()));
     }

@@ -6,12 +6,17 @@ use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
 use crate::screen::look::{ScreenLook, Tone};
-use crate::screen::wrap::{Margin, cut, wrap_hard};
+use crate::screen::wrap::{Margin, columns, cut, wrap, wrap_hard};
+
+/// Columns that a second column needs beside the first.
+const NARROW: usize = 30;
 
 #[derive(Debug)]
 pub(crate) struct Pager {
     title: String,
     sections: Vec<String>,
+    /// In the place of sections: names and what is to be said of each.
+    table: &'static [(&'static str, &'static str)],
     /// Lines from the top; the end if there are not as many.
     top: usize,
     /// What was laid out, and for which width.
@@ -34,7 +39,12 @@ impl Pager {
     }
 
     pub(crate) fn at_the_top(title: &str, sections: Vec<String>) -> Self {
-        Self { title: title.to_owned(), sections, top: 0, lines: Vec::new(), width: 0, height: 0 }
+        Self { title: title.to_owned(), sections, table: &[], top: 0, lines: Vec::new(), width: 0, height: 0 }
+    }
+
+    /// Two columns, or one below the other where the screen is narrow.
+    pub(crate) fn of_table(title: &str, table: &'static [(&'static str, &'static str)]) -> Self {
+        Self { table, ..Self::at_the_top(title, Vec::new()) }
     }
 
     pub(crate) fn key(&mut self, key: KeyEvent) -> Paged {
@@ -77,6 +87,18 @@ impl Pager {
     fn lay_out(&mut self, look: ScreenLook, width: usize) {
         self.width = width;
         self.lines.clear();
+        let names = self.table.iter().map(|(name, _)| columns(name)).max().unwrap_or_default();
+        let is_narrow = width < names + NARROW;
+        for (name, told) in self.table {
+            let margin = match is_narrow {
+                true => {
+                    self.lines.push(Line::from(look.span(Tone::Strong, *name)));
+                    Margin::blanks(2)
+                }
+                false => Margin::hanging(look.span(Tone::Strong, format!("{name:<names$}  "))),
+            };
+            self.lines.extend(wrap(&[Span::raw(*told)], &margin, width));
+        }
         for (index, section) in self.sections.iter().enumerate() {
             if index > 0 {
                 self.lines.push(Line::from(look.span(Tone::Quiet, look.rule().repeat(width.min(40)))));

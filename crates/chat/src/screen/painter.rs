@@ -9,6 +9,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Line;
 
 use crate::screen::conversation::{ScreenView, ViewExtent};
+use crate::screen::drawing::Drawing;
 use crate::screen::wrap::line_columns;
 
 #[derive(Debug, Default)]
@@ -30,8 +31,14 @@ const BEGIN_FRAME: &str = "\x1b[?2026h";
 const END_FRAME: &str = "\x1b[?2026l";
 
 impl Painter {
-    /// What has to be written so that the screen shows this. Empty if it does already.
-    pub(crate) fn frame(&mut self, finished: &[Line<'static>], view: &ScreenView) -> String {
+    /// What has to be written so that the screen shows this. Empty if it does already. `drawings` are pictures
+    /// among the finished lines, each with the number of lines above it.
+    pub(crate) fn frame_with(
+        &mut self,
+        finished: &[Line<'static>],
+        drawings: &[(usize, Drawing)],
+        view: &ScreenView,
+    ) -> String {
         let mut out = String::new();
         match (view.extent, self.covered.is_some()) {
             (ViewExtent::Whole, false) => {
@@ -50,9 +57,9 @@ impl Painter {
         }
         let lines: Vec<(String, usize)> =
             view.lines.iter().map(|line| (painted(line), line_columns(line))).collect();
-        match finished.is_empty() {
+        match finished.is_empty() && drawings.is_empty() {
             true => self.change(&lines, &mut out),
-            false => self.scroll(finished, &lines, &mut out),
+            false => self.scroll(finished, drawings, &lines, &mut out),
         }
         self.place_cursor(view, &mut out);
         match out.is_empty() {
@@ -62,12 +69,24 @@ impl Painter {
     }
 
     /// Finished lines take the place of the live part, which follows them anew.
-    fn scroll(&mut self, finished: &[Line<'static>], lines: &[(String, usize)], out: &mut String) {
+    fn scroll(
+        &mut self,
+        finished: &[Line<'static>],
+        drawings: &[(usize, Drawing)],
+        lines: &[(String, usize)],
+        out: &mut String,
+    ) {
         self.go_to(0, out);
         out.push_str(&erased(self.drawn.len()));
-        for line in finished {
+        let draw = |place: usize, out: &mut String| {
+            let here = drawings.iter().filter(|(above, _)| *above == place);
+            here.for_each(|(_, drawing)| out.push_str(&drawing.sequence()));
+        };
+        draw(0, out);
+        for (index, line) in finished.iter().enumerate() {
             out.push_str(&painted(line));
             out.push_str("\r\n");
+            draw(index + 1, out);
         }
         self.write_all(lines, out);
     }

@@ -44,6 +44,15 @@ impl PermissionDialog {
         opened: Duration,
         typed: Option<Duration>,
     ) -> Self {
+        let mut options = options;
+        // What allows stands together, and so does what rejects, in whatever order an agent names them.
+        options.sort_by_key(|option| match option.kind {
+            PermissionOptionKind::AllowOnce => 0,
+            PermissionOptionKind::AllowAlways => 1,
+            PermissionOptionKind::RejectOnce => 2,
+            PermissionOptionKind::RejectAlways => 3,
+            _ => 4,
+        });
         Self { title, options, chosen: None, word: None, opened, typed }
     }
 
@@ -197,6 +206,17 @@ mod tests {
         assert_eq!(press(&mut dialog(None), KeyCode::Char('1')), chosen("once"));
         assert_eq!(press(&mut dialog(None), KeyCode::Char('9')), PermissionAnswer::Nothing);
         assert_eq!(press(&mut dialog(None), KeyCode::Esc), PermissionAnswer::Stop);
+    }
+
+    #[test]
+    fn what_allows_and_what_rejects_stand_together() {
+        let mut mixed = options();
+        mixed.push(PermissionOption::new("never", "Always reject", PermissionOptionKind::RejectAlways));
+        mixed.push(PermissionOption::new("edits", "Always allow edits", PermissionOptionKind::AllowAlways));
+        mixed.reverse();
+        let asked = PermissionDialog::new("Allow?".to_owned(), mixed, Duration::ZERO, None);
+        let shown: Vec<String> = asked.options.iter().map(|option| option.option_id.0.to_string()).collect();
+        assert_eq!(shown, ["once", "edits", "always", "no", "never"]);
     }
 
     #[test]

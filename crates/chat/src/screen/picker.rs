@@ -76,6 +76,31 @@ impl<T: Clone> Picker<T> {
         MenuPick::Nothing
     }
 
+    /// What the row with this number stands for, counted from 1 among those that match.
+    pub(crate) fn row(&self, number: usize) -> Option<T> {
+        self.matching().nth(number.checked_sub(1)?).map(|row| row.value.clone())
+    }
+
+    /// In the place of what was searched for before.
+    pub(crate) fn search(&mut self, words: &str) {
+        words.clone_into(&mut self.typed);
+        self.chosen = 0;
+    }
+
+    /// The rows that match, to be chosen by their numbers.
+    pub(crate) fn numbered(&self, look: ScreenLook, width: usize) -> Vec<String> {
+        let mut lines = vec![look.showable(&self.title)];
+        for (index, row) in self.matching().enumerate() {
+            let current = if row.mark == Mark::Current { " (now)" } else { "" };
+            let text = format!("{} {}{current}  {}", index + 1, row.label, row.hint);
+            lines.push(cut(&look.showable(&harmless::exact_line(text.trim_end())), width, look.ellipsis()));
+        }
+        if lines.len() == 1 {
+            lines.push("nothing matches".to_owned());
+        }
+        lines
+    }
+
     /// Every word typed is in the label or the hint.
     fn matching(&self) -> impl Iterator<Item = &MenuChoice<T>> {
         let typed = self.typed.to_lowercase();

@@ -5,9 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use agent_client_protocol_schema::v1::SessionId;
-use crossterm::event::{Event, EventStream, KeyEventKind};
-use futures_util::StreamExt;
-use tokio::signal::unix::{Signal, SignalKind, signal};
+use crossterm::event::{Event, KeyEventKind};
 use tokio::sync::mpsc;
 
 use crate::client::{
@@ -15,26 +13,37 @@ use crate::client::{
     PermissionQuestion, PromptTicket,
 };
 use crate::screen::branch;
-use crate::screen::composer::{Embeds, FileWalk, PromptHistory, walk};
-use crate::screen::conversation::{AgentFacts, Queues, ScreenSetting, ScreenState};
+use crate::screen::composer::{Embeds, FileWalk, PictureWay, PromptHistory, PromptTakes, walk};
+use crate::screen::conversation::{AgentFacts, PromptEcho, Queues, ScreenSetting, ScreenState};
 use crate::screen::intent::{Intent, PromptName, QuestionNumber};
-use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, SPINNER};
+use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, LOOK_FOR_KEYS, SPINNER, TYPED_LATELY};
 use crate::screen::look::Tone;
 use crate::screen::painter::Painter;
-use crate::screen::terminal::ScreenTerminal;
+use crate::screen::terminal::{ScreenManner, ScreenTerminal};
 
+mod calls;
 mod carry_out;
 mod connect;
+mod drawn;
 mod external_editor;
+mod lines;
+mod mentions;
+mod own_command;
+mod pictures;
+mod signals;
 mod start;
 
 pub use start::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession};
 
+use calls::DesktopCaller;
 use connect::{Reopening, RimNews};
+use lines::{LinesPrinter, Typing};
+use own_command::RunningCommand;
+use signals::Signals;
 
 /// Talks until the user leaves. The terminal is given back in any case.
 pub async fn run(start: ChatStart<'_>) -> Result<ChatEnd, ChatFailure> {
-    let terminal = ScreenTerminal::take()?;
+    let terminal = ScreenTerminal::take(start.manner)?;
     let mut rim = Rim::new(start, terminal)?;
     rim.connect(Reopening::First);
     rim.look_for_files();
@@ -42,8 +51,10 @@ pub async fn run(start: ChatStart<'_>) -> Result<ChatEnd, ChatFailure> {
     // What is live goes to the scrollback with the rest.
     rim.conversation.replayed();
     let drawn = rim.draw();
-    let left = rim.painter.leave();
-    rim.terminal.write(&left)?;
+    if rim.start.manner == ScreenManner::Drawn {
+        let left = rim.painter.leave();
+        rim.terminal.write(&left)?;
+    }
     drop(rim.terminal);
     if let Some(client) = rim.client {
         client.leave().await;
@@ -56,12 +67,16 @@ struct Rim<'d> {
     start: ChatStart<'d>,
     connecting: Option<(DoorFuture<'d>, Reopening)>,
     terminal: ScreenTerminal,
+    /// Columns and rows that are drawn for.
+    size: (u16, u16),
     painter: Painter,
     conversation: ScreenState,
     /// None while the terminal is somebody else's.
-    keys: Option<EventStream>,
+    keys: Option<Typing>,
     began: Instant,
     drawn: Instant,
+    /// When the last key or the last change of size came.
+    typed: Instant,
     title: String,
     client: Option<AgentClient>,
     events: Option<AgentEvents>,
@@ -80,6 +95,12 @@ struct Rim<'d> {
     news: mpsc::UnboundedSender<RimNews>,
     heard: mpsc::UnboundedReceiver<RimNews>,
     signals: Signals,
+    caller: DesktopCaller,
+    /// Dropped, it is killed with what it started.
+    own_run: Option<RunningCommand>,
+    lines: LinesPrinter,
+    /// A prompt on its way whose mentions are looked up: the next ones follow it.
+    is_expanding: bool,
     leaves: bool,
 }
 
@@ -88,31 +109,15 @@ enum HeldQuestion {
     Form(ElicitationQuestion),
 }
 
-struct Signals {
-    terminate: Signal,
-    hang_up: Signal,
-    interrupt: Signal,
-    resumed: Signal,
-}
-
-impl Signals {
-    fn watch() -> std::io::Result<Self> {
-        Ok(Self {
-            terminate: signal(SignalKind::terminate())?,
-            hang_up: signal(SignalKind::hangup())?,
-            interrupt: signal(SignalKind::interrupt())?,
-            resumed: signal(SignalKind::from_raw(rustix::process::Signal::CONT.as_raw()))?,
-        })
-    }
-}
-
 /// What woke the rim.
 enum Woken {
     Key(Option<std::io::Result<Event>>),
+    Line(Option<String>),
     Agent(Option<ClientEvent>),
     Connected(Result<Box<Connected>, ClientFailure>),
     RimNews(RimNews),
     Resumed,
+    Interrupted,
     Ended,
     Time,
 }
@@ -128,7 +133,7 @@ impl<'d> Rim<'d> {
             directory: directory.clone(),
             agent: AgentFacts {
                 name: "attache".to_owned(),
-                embeds: Embeds::Nothing,
+                takes: PromptTakes { embeds: Embeds::Nothing, pictures: PictureWay::Linked },
                 queues: Queues::Ourselves,
                 can_list: false,
                 can_load: false,
@@ -136,23 +141,32 @@ impl<'d> Rim<'d> {
                 can_rewind: false,
             },
             branch: branch::of(&directory),
+            echo: match start.manner {
+                ScreenManner::Drawn => PromptEcho::Shown,
+                ScreenManner::Lines => PromptEcho::Typed,
+            },
             run: run_name(),
         };
         let mut conversation = ScreenState::new(setting, PromptHistory::open(start.history.take()));
+        conversation.composer.use_keys(start.keys);
         if let Some(prompt) = start.prompt.take() {
             conversation.say(&prompt);
         }
         let (news, heard) = mpsc::unbounded_channel();
         let now = Instant::now();
+        let keys = Some(Typing::of(start.manner));
         Ok(Self {
             start,
             connecting: None,
             terminal,
+            size: (columns, rows),
             painter: Painter::default(),
             conversation,
-            keys: Some(EventStream::new()),
+            keys,
+            lines: LinesPrinter::default(),
             began: now,
             drawn: now.checked_sub(FRAME).unwrap_or(now),
+            typed: now,
             title: String::new(),
             client: None,
             events: None,
@@ -168,6 +182,9 @@ impl<'d> Rim<'d> {
             news,
             heard,
             signals: Signals::watch()?,
+            caller: DesktopCaller::from_environment(|name| std::env::var(name).ok()),
+            own_run: None,
+            is_expanding: false,
             leaves: false,
         })
     }
@@ -183,6 +200,8 @@ impl<'d> Rim<'d> {
             let pause = match (has_changed, self.conversation.is_moving()) {
                 (true, _) => FRAME.saturating_sub(since),
                 (false, true) => SPINNER,
+                // Keys that come with others may lie there already without waking anybody.
+                (false, false) if self.typed.elapsed() < TYPED_LATELY => LOOK_FOR_KEYS,
                 (false, false) => Duration::from_secs(3600),
             };
             let woken = self.wake(pause).await;
@@ -198,7 +217,7 @@ impl<'d> Rim<'d> {
         let Self { keys, events, connecting, signals, heard, .. } = self;
         let keys = async {
             match keys {
-                Some(keys) => keys.next().await,
+                Some(typing) => typing.next().await,
                 None => std::future::pending().await,
             }
         };
@@ -218,9 +237,9 @@ impl<'d> Rim<'d> {
             biased;
             _ = signals.terminate.recv() => Woken::Ended,
             _ = signals.hang_up.recv() => Woken::Ended,
-            _ = signals.interrupt.recv() => Woken::Ended,
+            _ = signals.interrupt.recv() => Woken::Interrupted,
             _ = signals.resumed.recv() => Woken::Resumed,
-            key = keys => Woken::Key(key),
+            typed = keys => typed,
             connected = connecting => Woken::Connected(connected.map(Box::new)),
             Some(news) = heard.recv() => Woken::RimNews(news),
             () = tokio::time::sleep(pause) => Woken::Time,
@@ -230,9 +249,20 @@ impl<'d> Rim<'d> {
 
     async fn take(&mut self, woken: Woken) -> Result<(), ChatFailure> {
         match woken {
-            Woken::Key(Some(Ok(event))) => self.key(event)?,
+            Woken::Key(Some(Ok(event))) => {
+                self.typed = Instant::now();
+                self.key(event)?;
+            }
             // Nobody can type any more.
-            Woken::Key(Some(Err(_)) | None) | Woken::Ended => self.leaves = true,
+            Woken::Key(Some(Err(_)) | None) | Woken::Line(None) | Woken::Ended => self.leaves = true,
+            Woken::Line(Some(line)) => {
+                self.lines.was_typed();
+                self.conversation.line(&line);
+            }
+            Woken::Interrupted => match self.start.manner {
+                ScreenManner::Drawn => self.leaves = true,
+                ScreenManner::Lines => self.conversation.interrupt(),
+            },
             Woken::Agent(Some(event)) => {
                 self.event(event);
                 // What has come meanwhile is drawn at once with it.
@@ -256,13 +286,13 @@ impl<'d> Rim<'d> {
     fn key(&mut self, event: Event) -> Result<(), ChatFailure> {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => self.conversation.key(key),
-            Event::Paste(text) => self.conversation.paste(&text),
-            Event::Resize(..) => {
-                let (columns, rows) = self.terminal.size()?;
-                let cleared = self.painter.resized(columns.into());
-                self.terminal.write(&cleared)?;
-                self.conversation.resize(columns, rows);
-            }
+            Event::Paste(text) => match pictures::of_path(&text) {
+                Some(picture) => self.conversation.paste_picture(picture),
+                None => self.conversation.paste(&text),
+            },
+            Event::FocusGained => self.caller.is_looked_at(),
+            Event::FocusLost => self.caller.is_left_alone(),
+            Event::Resize(..) => self.resize()?,
             _ => {}
         }
         Ok(())
@@ -324,33 +354,6 @@ impl<'d> Rim<'d> {
             Ok(()) => FileWalk::GoOn,
             Err(_) => FileWalk::Stop,
         });
-    }
-
-    fn draw(&mut self) -> Result<(), ChatFailure> {
-        let view = self.conversation.view();
-        let finished = self.conversation.take_finished();
-        let mut out = self.painter.frame(&finished, &view);
-        let title = self.conversation.title();
-        if title != self.title {
-            out.push_str(&format!("\x1b]2;{title}\x07"));
-            self.title = title;
-        }
-        if !out.is_empty() {
-            self.terminal.write(&out)?;
-        }
-        self.drawn = Instant::now();
-        Ok(())
-    }
-
-    /// Whatever was done to the terminal meanwhile: it is ours again.
-    fn come_back(&mut self) -> Result<(), ChatFailure> {
-        self.terminal.begin()?;
-        let (columns, rows) = self.terminal.size()?;
-        self.conversation.resize(columns, rows);
-        let cleared = self.painter.begin_anew();
-        self.terminal.write(&cleared)?;
-        self.title.clear();
-        Ok(())
     }
 
     fn note(&mut self, role: Tone, text: &str) {

@@ -1,4 +1,5 @@
-//! The line at the bottom: mode, model, effort, approval; context, cost, branch. Drops what matters least where
+//! The line at the bottom: mode, model, effort, approval, sandbox; context, cost, branch. Drops what matters
+//! least where
 //! the terminal is narrow.
 
 use agent_client_protocol_schema::v1::{
@@ -18,6 +19,10 @@ pub(crate) struct SessionFacts {
     pub(crate) options: Vec<SessionConfigOption>,
     pub(crate) usage: Option<UsageUpdate>,
     pub(crate) branch: Option<String>,
+    /// What holds commands: "full", "reduced", "none", "off".
+    pub(crate) sandbox: Option<String>,
+    /// The mode of the composer's keys.
+    pub(crate) keys: Option<&'static str>,
 }
 
 impl SessionFacts {
@@ -47,6 +52,17 @@ impl SessionFacts {
         self.chosen(&SessionConfigOptionCategory::Other("_approval".to_owned()))
     }
 
+    /// What holds commands, in words.
+    fn hold(&self) -> Option<String> {
+        let hold = self.sandbox.as_deref()?;
+        Some(match hold {
+            "full" => "sandbox".to_owned(),
+            "reduced" => "reduced sandbox".to_owned(),
+            "none" | "off" => "no sandbox".to_owned(),
+            other => format!("sandbox {other}"),
+        })
+    }
+
     fn effort(&self) -> Option<String> {
         self.chosen(&SessionConfigOptionCategory::ThoughtLevel)
             .filter(|effort| !effort.eq_ignore_ascii_case("default"))
@@ -71,11 +87,12 @@ impl SessionFacts {
     pub(crate) fn line(&self, look: ScreenLook, width: usize) -> Line<'static> {
         let dot = format!(" {} ", look.dot());
         let clean = |text: Option<String>| text.map(|text| look.showable(&harmless::exact_line(&text)));
-        let mut left: Vec<String> =
-            [self.mode(), self.chosen(&SessionConfigOptionCategory::Model), self.effort(), self.approval()]
-                .into_iter()
-                .filter_map(clean)
-                .collect();
+        let model = self.chosen(&SessionConfigOptionCategory::Model);
+        let keys = self.keys.map(str::to_owned);
+        let mut left: Vec<String> = [keys, self.mode(), model, self.effort(), self.approval(), self.hold()]
+            .into_iter()
+            .filter_map(clean)
+            .collect();
         let mut right: Vec<String> =
             [self.context(look), self.cost(), clean(self.branch.clone())].into_iter().flatten().collect();
         let length = |parts: &[String]| columns(&parts.join(&dot));
@@ -134,13 +151,15 @@ mod tests {
             options: vec![model],
             usage: Some(usage),
             branch: Some("main".to_owned()),
+            sandbox: Some("off".to_owned()),
+            keys: None,
         }
     }
 
     #[test]
     fn a_wide_line_has_everything_and_a_narrow_one_what_matters() {
         let line = |width| facts().line(ScreenLook::PLAIN, width).to_string();
-        assert_eq!(line(70), "Build · Large                      ━━────── 25% of 200k · $0.12 · main");
+        assert_eq!(line(70), "Build · Large · no sandbox         ━━────── 25% of 200k · $0.12 · main");
         assert_eq!(line(40), "Build · Large       ━━────── 25% of 200k");
         assert_eq!(line(20), "Build · Large");
         assert_eq!(line(6), "Large");

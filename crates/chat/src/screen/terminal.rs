@@ -11,10 +11,11 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 /// The terminal is ours: what a panic or a signal has to undo.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The title is kept; pasted text comes in brackets, so that it can't press keys.
-const BEGIN: &str = "\x1b[22;2t\x1b[?2004h";
-/// A frame that was cut ends; pastes, cursor, styles and title are as they were.
-const END: &str = "\x1b[?2026l\x1b[?2004l\x1b[?25h\x1b[0m\x1b[23;2t";
+/// The title is kept; pasted text comes in brackets, so that it can't press keys; the terminal says whether
+/// somebody looks at it.
+const BEGIN: &str = "\x1b[22;2t\x1b[?2004h\x1b[?1004h";
+/// A frame that was cut ends; focus, pastes, cursor, styles and title are as they were.
+const END: &str = "\x1b[?2026l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[0m\x1b[23;2t";
 /// The same out of a whole page.
 const END_OF_A_PAGE: &str = "\x1b[?1049l";
 
@@ -27,26 +28,39 @@ pub enum TerminalFailure {
     Io(#[from] io::Error),
 }
 
+/// How a terminal is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScreenManner {
+    /// Key by key, and what is live is drawn again and again.
+    Drawn,
+    /// Line by line, each written once: for screen readers, and for terminals that can do no more.
+    Lines,
+}
+
 /// The terminal while it is ours. Dropped, it is given back.
 #[derive(Debug)]
 pub(crate) struct ScreenTerminal {
     device: File,
+    manner: ScreenManner,
 }
 
 impl ScreenTerminal {
-    pub(crate) fn take() -> Result<Self, TerminalFailure> {
+    pub(crate) fn take(manner: ScreenManner) -> Result<Self, TerminalFailure> {
         if !io::stdin().is_terminal() {
             return Err(TerminalFailure::None);
         }
         let device = OpenOptions::new().write(true).open("/dev/tty").map_err(|_| TerminalFailure::None)?;
         undo_on_panic();
-        let mut terminal = Self { device };
+        let mut terminal = Self { device, manner };
         terminal.begin()?;
         Ok(terminal)
     }
 
     /// Again, after it was somebody else's.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
+        if self.manner == ScreenManner::Lines {
+            return Ok(());
+        }
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::Release);
         self.write(BEGIN)
@@ -54,6 +68,9 @@ impl ScreenTerminal {
 
     /// To the shell or an editor, until `begin`.
     pub(crate) fn lend(&mut self) -> io::Result<()> {
+        if self.manner == ScreenManner::Lines {
+            return Ok(());
+        }
         self.write(END)?;
         TAKEN.store(false, Ordering::Release);
         disable_raw_mode()

@@ -8,11 +8,15 @@ use agent_client_protocol_schema::v1::{ToolCall, ToolCallStatus, ToolCallUpdate,
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::call::CallBlock;
+use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
 use crate::screen::limits::{DETAIL_BYTES, DETAILS_KEPT, LIVE_LINES};
 use crate::screen::look::{ScreenLook, Tone};
 use crate::screen::markdown::{Streamed, TextPage};
 use crate::screen::wrap::{Margin, cut, wrap};
+
+/// How the id of a command begins that the user runs: no turn of the agent ends it.
+pub(crate) const OWN_RUN: &str = "own-run-";
 
 #[derive(Debug, Default)]
 pub(crate) struct LiveTranscript {
@@ -21,6 +25,8 @@ pub(crate) struct LiveTranscript {
     /// What the last line that left belonged to.
     last: Option<Manner>,
     finished: Vec<Line<'static>>,
+    /// Pictures, each with the number of finished lines above it.
+    drawings: Vec<(usize, Drawing)>,
     details: VecDeque<String>,
 }
 
@@ -38,6 +44,7 @@ enum What {
     Thought { id: Option<String>, text: String, ended: bool },
     Call(Box<CallBlock>),
     Lines { lines: Vec<Line<'static>>, manner: Manner },
+    Picture(Drawing),
 }
 
 /// What stands close together, and what apart.
@@ -139,6 +146,13 @@ impl LiveTranscript {
         self.settle(page);
     }
 
+    /// A picture below what was printed last.
+    pub(crate) fn draw(&mut self, drawing: Drawing, page: TextPage) {
+        self.end_text(page);
+        self.add(What::Picture(drawing));
+        self.settle(page);
+    }
+
     /// A sentence of this program.
     pub(crate) fn note(&mut self, role: Tone, text: &str, page: TextPage) {
         let text = page.look.showable(&harmless::exact(text));
@@ -168,6 +182,7 @@ impl LiveTranscript {
         for passing in &mut self.live {
             if let What::Call(call) = &mut passing.what
                 && !call.is_settled()
+                && !call.id().starts_with(OWN_RUN)
             {
                 call.give_up(ended);
             }
@@ -219,9 +234,13 @@ impl LiveTranscript {
                 What::Call(call) if call.is_settled() || self.live.len() > LIVE_LINES => {
                     let lines = call.lines(page, 0, &self.directory);
                     let details = call.details();
+                    let drawings = call.drawings(page);
                     self.keep(details);
                     self.leave(&mut first, lines);
+                    let place = self.finished.len();
+                    self.drawings.extend(drawings.into_iter().map(|drawing| (place, drawing)));
                 }
+                What::Picture(drawing) => self.drawings.push((self.finished.len(), drawing.clone())),
                 What::Lines { lines, .. } => {
                     let lines = std::mem::take(lines);
                     self.leave(&mut first, lines);
@@ -278,6 +297,10 @@ impl LiveTranscript {
         std::mem::take(&mut self.finished)
     }
 
+    pub(crate) fn take_drawings(&mut self) -> Vec<(usize, Drawing)> {
+        std::mem::take(&mut self.drawings)
+    }
+
     /// What can still change, as it looks now.
     pub(crate) fn live(&mut self, page: TextPage, spinner: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
@@ -290,6 +313,8 @@ impl LiveTranscript {
                 What::Call(call) if call.is_asked() => Vec::new(),
                 What::Call(call) => call.lines(page, spinner, &self.directory),
                 What::Lines { lines, .. } => lines.clone(),
+                // Drawn once it stays where it is.
+                What::Picture(_) => Vec::new(),
             };
             if shown.is_empty() {
                 continue;
@@ -308,7 +333,7 @@ impl LiveTranscript {
 impl Passing {
     fn manner(&self) -> Manner {
         match &self.what {
-            What::Answer { .. } => Manner::Answer,
+            What::Answer { .. } | What::Picture(_) => Manner::Answer,
             What::Thought { .. } | What::Call(_) => Manner::Call,
             What::Lines { manner, .. } => *manner,
         }

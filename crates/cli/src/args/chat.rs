@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
-use attache_core::watchdog::Rule;
-use clap::ValueEnum;
+use attache_core::watchdog::{Rule, meant_permission};
+use attache_serve::client::ServerAddress;
+use clap::{CommandFactory, ValueEnum};
+
+use crate::config::nearest;
 
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(help_template = HELP, override_usage = "attache chat [OPTIONS] [PROMPT]")]
@@ -53,9 +56,18 @@ pub(crate) struct ChatArgs {
     /// Work in this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Write lines only, each once: for screen readers
+    #[arg(long, conflicts_with = "print")]
+    pub(crate) plain: bool,
     /// Talk to this agent instead
     #[arg(long, value_name = "COMMAND")]
     pub(crate) agent_command: Option<String>,
+    /// Talk to the agent of a server instead
+    #[arg(
+        long, value_name = "URL", value_parser = ServerAddress::parse,
+        conflicts_with_all = ["agent_command", "max_steps", "approval", "allow", "sandbox"]
+    )]
+    pub(crate) connect: Option<ServerAddress>,
     /// Write the ACP traffic to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -65,25 +77,25 @@ pub(crate) struct ChatArgs {
 /// against the options.
 const HELP: &str = "\
 {about}
-
 {usage-heading} {usage}
-
   -p, --print            Print one answer; what is piped in is the prompt, or context of PROMPT
       --output FORMAT    With -p: text; json: one object; jsonl: each ACP update, then the object
   -c, --continue         Go on with the latest session of this directory
   -r, --resume [ID]      Go on with this session, by the beginning of its id, or choose one
       --attach FILE      With -p: add a file to the prompt; may be repeated
       --schema FILE      With -p: the answer has to be JSON that fits this JSON Schema
-      --max-steps N      Stop after so many model calls
-      --max-cost USD     With -p: stop when the run has cost so much
+      --max-steps N, --max-cost USD   Stop after so many model calls; with -p: at such a cost
       --approval LEVEL   What runs without a question: ask, edits or all
       --allow RULE       Permit more in this run: 'bash:cargo test *'; may be repeated
       --model P/M        Model, as `attache models` names it
       --agent ID         Agent: build, plan or one of yours
       --sandbox LEVEL    How commands are confined: auto, require or off
       --cwd DIR          Work there
+      --plain            Write lines only, each once: for screen readers
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
+      --connect URL      Talk to a server: http(s)://HOST:PORT or unix:PATH (`attache serve`)
       --trace FILE       Write the ACP traffic to this file
+      --config FILE, --store URL, -v, --print-config: as for every command (attache --help)
 Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}
 ";
 
@@ -111,8 +123,10 @@ fn allowed(text: &str) -> Result<AllowedAccess, String> {
     };
     if !Rule::is_known_permission(permission) {
         let known: Vec<&str> = Rule::known_permissions().filter(|name| Rule::is_access(name)).collect();
+        let near = meant_permission(permission).or_else(|| nearest(permission, &known));
+        let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
         return Err(format!(
-            "there is no permission {permission:?}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
+            "there is no permission {permission:?}{near}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
              behind a colon what it is for: 'bash:cargo test *'",
             known.join(", ")
         ));
@@ -125,6 +139,28 @@ fn dollars(text: &str) -> Result<f64, String> {
     amount
         .filter(|amount| amount.is_finite() && *amount > 0.0)
         .ok_or_else(|| "give an amount of dollars above 0, such as 0.50".to_owned())
+}
+
+/// Words without quotes are the commonest slip of who asks something.
+pub(super) fn one_prompt(error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let of_chat = std::env::args_os().nth(1).is_some_and(|command| command == "chat");
+    let word = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(word)) if !word.starts_with('-') => word.clone(),
+        Some(_) | None => return error,
+    };
+    if !of_chat || error.kind() != ErrorKind::UnknownArgument {
+        return error;
+    }
+    let message = format!(
+        "`{}` is a second prompt: put all of it in quotes, as in attache chat -p \"say hi there\"",
+        word.escape_debug()
+    );
+    let mut command = super::Args::command();
+    match command.find_subcommand_mut("chat") {
+        Some(chat) => chat.error(ErrorKind::UnknownArgument, message),
+        None => error,
+    }
 }
 
 #[cfg(test)]

@@ -40,6 +40,39 @@ pub(crate) struct ImportArgs {
     pub(crate) workspace: Option<PathBuf>,
 }
 
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(after_help = "Example:\n  attache import claude --all")]
+pub(crate) struct ForeignArgs {
+    /// Whose sessions; of every agent that is found if left out
+    #[arg(value_enum)]
+    pub(crate) agent: Option<ForeignName>,
+    /// Take over these, by their numbers in the list or the beginnings of their ids
+    #[arg(value_name = "SESSION")]
+    pub(crate) sessions: Vec<String>,
+    /// Take over all of them
+    #[arg(long, conflicts_with = "sessions")]
+    pub(crate) all: bool,
+    /// Only sessions of this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) workspace: Option<PathBuf>,
+    /// Look for them here, not where the agent keeps them
+    #[arg(long, value_name = "PATH", requires = "agent")]
+    pub(crate) from: Option<PathBuf>,
+    /// Print the list as a JSON array
+    #[arg(long, conflicts_with_all = ["sessions", "all"])]
+    pub(crate) json: bool,
+}
+
+/// An agent whose sessions can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ForeignName {
+    Claude,
+    Codex,
+    Goose,
+    Opencode,
+    Gemini,
+}
+
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  attache usage --by model --since 2026-03-01")]
 pub(crate) struct UsageArgs {
@@ -63,7 +96,7 @@ pub(crate) enum UsageBy {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct ShowArgs {
-    /// Session id, or its beginning
+    /// Session id, its beginning, or `latest`
     pub(crate) id: String,
     /// Also show the arguments and output of each tool call
     #[arg(long)]
@@ -81,7 +114,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct DiffArgs {
-    /// Session id, or its beginning
+    /// Session id, its beginning, or `latest`
     pub(crate) first: String,
     /// The one to compare it with
     pub(crate) second: String,

@@ -65,8 +65,16 @@ pub(crate) struct McpServeArgs {
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
     /// Serve streamable HTTP on this address of the machine itself, instead of stdin and stdout
-    #[arg(long, value_name = "127.0.0.1:PORT")]
+    #[arg(long, value_name = "127.0.0.1:PORT", value_parser = listen_address)]
     pub(crate) listen: Option<SocketAddr>,
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
+    text.parse().map_err(|_| match port.parse::<u16>() {
+        Ok(port) => format!("write 127.0.0.1:{port}"),
+        Err(_) => "it needs an address of this machine with a port, such as 127.0.0.1:7733".to_owned(),
+    })
 }
 
 #[derive(Clone, Debug, clap::Args)]

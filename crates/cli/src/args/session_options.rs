@@ -22,16 +22,21 @@ impl Args {
                 SessionOptions { client_fs: acp.client_fs.as_deref(), ..acp.sessions.options() }
             }
             Some(CliCommand::Mcp(McpArgs { command: McpCommand::Serve(serve) })) => serve.sessions.options(),
+            Some(CliCommand::Serve(serve)) => {
+                SessionOptions { client_fs: serve.client_fs.as_deref(), ..serve.sessions.options() }
+            }
             // An agent of somebody else has settings of its own.
-            Some(CliCommand::Chat(chat)) if chat.agent_command.is_none() => SessionOptions {
-                model: chat.model.as_deref(),
-                agent: chat.agent.as_deref(),
-                approval: chat.approval.as_deref(),
-                sandbox: chat.sandbox.as_deref(),
-                client_fs: None,
-                max_steps: chat.max_steps.map(|steps| steps.to_string()),
-                allow: &chat.allow,
-            },
+            Some(CliCommand::Chat(chat)) if chat.agent_command.is_none() && chat.connect.is_none() => {
+                SessionOptions {
+                    model: chat.model.as_deref(),
+                    agent: chat.agent.as_deref(),
+                    approval: chat.approval.as_deref(),
+                    sandbox: chat.sandbox.as_deref(),
+                    client_fs: None,
+                    max_steps: chat.max_steps.map(|steps| steps.to_string()),
+                    allow: &chat.allow,
+                }
+            }
             Some(_) | None => SessionOptions::default(),
         }
     }
@@ -40,6 +45,7 @@ impl Args {
     pub(crate) fn runs_an_agent(&self) -> bool {
         match &self.command {
             Some(CliCommand::Acp(_) | CliCommand::Chat(_)) => true,
+            Some(CliCommand::Serve(serve)) => !serve.show_token,
             Some(CliCommand::Mcp(mcp)) => matches!(mcp.command, McpCommand::Serve(_)),
             Some(_) | None => false,
         }

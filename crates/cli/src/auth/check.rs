@@ -1,7 +1,10 @@
 //! Tries a key on its provider before it is kept: asks for the list of models, which costs nothing.
 
 use anyhow::{Result, bail};
-use attache_models::{DiscoverError, Endpoint, Secret, models_of};
+use attache_models::{
+    DiscoverError, Endpoint, ListFailure, ProviderFailure, Secret, diagnose_provider, find_correction,
+    models_of,
+};
 
 use crate::answer;
 use crate::config::{HttpWire, Provider};
@@ -38,7 +41,19 @@ pub(super) async fn accepted(
             | DiscoverError::Refused { .. }
             | DiscoverError::Nonsense { .. }
             | DiscoverError::TooSlow { .. }),
-        ) => answer::note(&format!("The key could not be checked: {error}. It is stored all the same.")),
+        ) => {
+            let cause = ListFailure::Discover(error.clone());
+            let found = find_correction(&opener.http, name, &endpoint, &cause, ANSWER).await;
+            let (provider_id, vendor, correction) = (name.as_str(), provider.vendor, found.as_ref());
+            let failure =
+                ProviderFailure { provider_id, vendor, endpoint: &endpoint, cause: &cause, correction };
+            let fix = diagnose_provider(&failure).fix;
+            answer::note(&format!(
+                "The key could not be checked: {error}.\n  → {fix}\nIt is stored all the same, and new sessions take a \
+                 model of {name} from now on. To use another: --model, or `model` in the configuration; to forget \
+                 the key: attache auth logout {name}"
+            ));
+        }
     }
     Ok(())
 }

@@ -6,14 +6,18 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirectories};
 use attache_chat::screen::{
-    ChatFailure, ChatStart, FirstChoices, FirstSession, ScreenLook, TerminalFailure, run as run_screen,
+    ChatFailure, ChatStart, ComposerKeys, FirstChoices, FirstSession, ScreenLook, ScreenManner,
+    TerminalFailure, run as run_screen,
 };
+use attache_core::hub::People;
 use sha2::{Digest, Sha256};
 
 use super::VERSION;
 use super::own_door::OwnDoor;
 use crate::answer;
 use crate::args::ChatArgs;
+use crate::config::ChatKeys;
+use crate::connect::ServerDoor;
 use crate::setup::Sources;
 
 pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> {
@@ -25,16 +29,17 @@ pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
     let trace = args.trace.as_deref().map(crate::acp::open_trace).transpose()?;
     let introduction = Introduction::of_a_person(VERSION).with_trace(trace.clone());
     let begin = |door| start(door, introduction, directory.clone(), sources, args);
-    let code = match &args.agent_command {
-        Some(line) => match CommandDoor::new(line, directory.clone()) {
+    let code = match (&args.agent_command, &args.connect) {
+        (None, Some(address)) => talk(begin(&ServerDoor::new(sources, address)?)).await,
+        (Some(line), _) => match CommandDoor::new(line, directory.clone()) {
             Ok(door) => talk(begin(&door)).await,
             Err(wrong) => {
                 answer::note(&format!("attache: --agent-command: {wrong}"));
                 return Ok(ExitCode::from(2));
             }
         },
-        None => {
-            let door = OwnDoor::new(sources, args.trace.as_deref());
+        (None, None) => {
+            let door = OwnDoor::new(sources, args.trace.as_deref(), People::Present);
             let code = talk(begin(&door)).await;
             door.close().await;
             code
@@ -70,7 +75,21 @@ fn start<'d>(
         },
         history: Some(history_file(&sources.dirs.chat_history, &directory)),
         look: ScreenLook::from_environment(|name| std::env::var(name).ok()),
+        manner: manner(sources, args),
+        keys: match sources.config.chat_keys.value {
+            ChatKeys::Emacs => ComposerKeys::Emacs,
+            ChatKeys::Vi => ComposerKeys::Vi,
+        },
         directories: SessionDirectories::new(directory),
+    }
+}
+
+/// A terminal that can't move its cursor gets lines, too.
+fn manner(sources: &Sources, args: &ChatArgs) -> ScreenManner {
+    let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    match args.plain || sources.config.chat_plain.value || is_dumb {
+        true => ScreenManner::Lines,
+        false => ScreenManner::Drawn,
     }
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
+use attache_core::hub::{ModelStandIn, People};
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, Options, duplex, json_lines};
 use tokio::sync::Mutex;
@@ -11,11 +12,13 @@ use tokio::sync::Mutex;
 use crate::acp::OwnAgent;
 use crate::limits::CHAT_PIPE_BYTES;
 use crate::setup::{Setup, Sources};
+use crate::usage_error::is_wrong_usage;
 
 pub(super) struct OwnDoor<'a> {
     sources: &'a Sources,
     /// The file that the traffic is written to.
     trace: Option<PathBuf>,
+    people: People,
     /// Why a lock: the door is opened from anywhere, and only once is the agent started. Whoever holds it waits
     /// for the start.
     opened: Mutex<Option<OpenedDoor>>,
@@ -27,8 +30,8 @@ struct OpenedDoor {
 }
 
 impl<'a> OwnDoor<'a> {
-    pub(super) fn new(sources: &'a Sources, trace: Option<&Path>) -> Self {
-        Self { sources, trace: trace.map(Path::to_owned), opened: Mutex::new(None) }
+    pub(super) fn new(sources: &'a Sources, trace: Option<&Path>, people: People) -> Self {
+        Self { sources, trace: trace.map(Path::to_owned), people, opened: Mutex::new(None) }
     }
 
     /// Ends the agent, with what still runs in it.
@@ -52,8 +55,16 @@ impl AgentDoor for OwnDoor<'_> {
             let OpenedDoor { agent, connections } = match &mut *opened {
                 Some(opened) => opened,
                 None => {
-                    let setup = Setup::open(self.sources, self.trace.as_deref())
-                        .map_err(|error| ClientFailure::Own(format!("{error:#}")))?;
+                    // A run without a person: no other model answers than the one that was chosen.
+                    let stand_in = match self.people {
+                        People::Present => ModelStandIn::Allowed,
+                        People::Absent | People::OnlyAProgram => ModelStandIn::Refused,
+                    };
+                    let setup = Setup::open(self.sources, self.trace.as_deref(), stand_in, self.people);
+                    let setup = setup.map_err(|error| match is_wrong_usage(&error) {
+                        true => ClientFailure::Misused(format!("{error:#}")),
+                        false => ClientFailure::Own(format!("{error:#}")),
+                    })?;
                     let agent = OwnAgent::start(setup, self.sources).await;
                     opened.insert(OpenedDoor { agent, connections: Vec::new() })
                 }

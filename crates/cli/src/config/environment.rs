@@ -10,7 +10,7 @@ use super::keys::{KEYS, SettingInput};
 use super::{Config, ConfigError, Origin};
 
 /// Variables of ours that are no keys of the configuration.
-const OTHER_VARIABLES: [&str; 2] = ["ATTACHE_HOME", "ATTACHE_LOG"];
+const OTHER_VARIABLES: [&str; 3] = ["ATTACHE_HOME", "ATTACHE_LOG", "ATTACHE_TOKEN"];
 
 #[derive(Clone, Default)]
 pub(crate) struct ProcessEnvironment {

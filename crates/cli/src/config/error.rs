@@ -65,10 +65,15 @@ impl fmt::Display for ConfigErrors {
 /// `valid` are the keys of the same table, without their prefix.
 pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
     let homes = homes(key);
-    if !homes.is_empty() {
+    // A letter that is missing is likelier than a key of another place: `[provider.x]` means `providers`.
+    let slip = valid.iter().filter(|_| prefix.is_empty());
+    let slip = slip
+        .copied()
+        .find(|valid| valid.strip_suffix('s') == Some(key) || key.strip_suffix('s') == Some(*valid));
+    if !homes.is_empty() && slip.is_none() {
         return format!("`{prefix}{key}` is in the wrong place: `{key}` belongs {}", homes.join(" or "));
     }
-    let near = match nearest(key, valid) {
+    let near = match slip.or_else(|| nearest(key, valid)) {
         Some(near) => format!(", did you mean `{prefix}{near}`?"),
         None => String::new(),
     };
@@ -79,16 +84,16 @@ pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
 fn homes(key: &str) -> Vec<String> {
     let mut homes = Vec::new();
     if valid_keys("").contains(&key) {
-        homes.push("to the top of the file, above the first [section]".to_owned());
+        homes.push("at the top of the file, above the first [section]".to_owned());
     }
     let sections = KEYS.iter().filter_map(|known| known.path.rsplit_once('.'));
-    homes.extend(sections.filter(|(_, name)| *name == key).map(|(section, _)| format!("into [{section}]")));
+    homes.extend(sections.filter(|(_, name)| *name == key).map(|(section, _)| format!("in [{section}]")));
     let tables: [(&[&str], &str); 5] = [
-        (&PROVIDER_KEYS, "into [providers.NAME]"),
-        (&MODEL_KEYS, "into [providers.NAME.models.\"MODEL\"]"),
-        (&PRICE_KEYS, "into [providers.NAME.models.\"MODEL\".price]"),
-        (&RULE_KEYS, "into [[permissions]]"),
-        (&HOOK_KEYS, "into [[hooks]]"),
+        (&PROVIDER_KEYS, "in [providers.NAME]"),
+        (&MODEL_KEYS, "in [providers.NAME.models.\"MODEL\"]"),
+        (&PRICE_KEYS, "in [providers.NAME.models.\"MODEL\".price]"),
+        (&RULE_KEYS, "in [[permissions]]"),
+        (&HOOK_KEYS, "in [[hooks]]"),
     ];
     homes.extend(tables.iter().filter(|(keys, _)| keys.contains(&key)).map(|(_, home)| (*home).to_owned()));
     homes

@@ -37,6 +37,17 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<Option<String>, Strin
     }
 }
 
+/// What people write for true and false, which TOML does not know.
+const NO_BOOLEANS: [&str; 6] = ["yes", "no", "on", "off", "true", "false"];
+
+/// The word behind the `=` in the line of this place.
+fn value_at(text: &str, place: usize) -> Option<&str> {
+    let before = text.get(..place)?;
+    let line = text[before.rfind('\n').map_or(0, |end| end + 1)..].lines().next()?;
+    let (_, value) = line.split_once('=')?;
+    value.split('#').next().map(str::trim)
+}
+
 /// Whose file it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileScope {
@@ -61,7 +72,12 @@ pub(super) fn apply(
         Ok(document) => document,
         Err(error) => {
             let line = error.span().map(|span| line_of(text, span.start));
-            let message = format!("not valid TOML: {}", error.message().replace('\n', "; "));
+            let typed = error.span().and_then(|span| value_at(text, span.start));
+            let typed = typed.filter(|typed| NO_BOOLEANS.contains(&typed.to_lowercase().as_str()));
+            let message = match typed.filter(|typed| !matches!(*typed, "true" | "false")) {
+                Some(typed) => format!("not valid TOML: write true or false instead of {typed}"),
+                None => format!("not valid TOML: {}", error.message().replace('\n', "; ")),
+            };
             errors.push(ConfigError::in_file(&path, line, message));
             return Vec::new();
         }

@@ -1,7 +1,6 @@
 //! The keys that hold one value each: how they are written, what they accept, where they go. One line here
 //! makes a key known to the file, the environment and the messages.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use attache_acp::ClientFs;
@@ -14,21 +13,14 @@ use toml_edit::Value;
 use super::error::shown;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
-use super::{Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path, telemetry};
+pub(super) use super::setting_input::SettingInput;
+use super::{ChatKeys, Config, Durability, Origin, Sandbox, Sourced, Thoughts, serve, store_path, telemetry};
 
 pub(super) struct SettingKey {
     /// Dotted, as in the file.
     pub(super) path: &'static str,
     pub(super) expected: &'static str,
     pub(super) assign: fn(&mut Config, &SettingInput<'_>, Origin) -> Result<(), SettingRefusal>,
-}
-
-/// A value as it was given.
-pub(super) enum SettingInput<'a> {
-    /// From the file; `directory` is where the file is.
-    Toml { value: &'a Value, directory: &'a Path },
-    /// From the environment or an option: numbers come as digits.
-    Text(&'a str),
 }
 
 pub(super) enum SettingRefusal {
@@ -116,6 +108,23 @@ pub(super) const KEYS: &[SettingKey] = &[
         },
     },
     SettingKey {
+        path: "chat_keys",
+        expected: "\"emacs\" or \"vi\"",
+        assign: |config, input, origin| {
+            let value = one_of(input.text()?, &[ChatKeys::Emacs, ChatKeys::Vi], ChatKeys::as_str)?;
+            config.chat_keys = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "chat_plain",
+        expected: "true or false",
+        assign: |config, input, origin| {
+            config.chat_plain = Sourced { value: input.switch()?, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
         path: "durability",
         expected: "\"normal\" or \"full\"",
         assign: |config, input, origin| {
@@ -179,6 +188,54 @@ pub(super) const KEYS: &[SettingKey] = &[
         assign: |config, input, origin| {
             let value = input.paths(config.home.as_deref())?;
             config.skill_paths = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.workspaces",
+        expected: "an array of paths",
+        assign: |config, input, origin| {
+            let value = input.paths(config.home.as_deref())?;
+            if value.is_empty() {
+                return Err(SettingRefusal::Because("name at least one directory".to_owned()));
+            }
+            config.serve.workspaces = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.hosts",
+        expected: "an array of host names, such as \"agent.example.com\"",
+        assign: |config, input, origin| {
+            let value = input.words()?;
+            if let Some(wrong) = value.iter().find(|host| !serve::is_host(host)) {
+                let reason = format!("\"{}\" is no host name; leave out scheme and path", shown(wrong));
+                return Err(SettingRefusal::Because(reason));
+            }
+            config.serve.hosts = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.origins",
+        expected: "an array of origins, such as \"https://app.example.com\"",
+        assign: |config, input, origin| {
+            let value = input.words()?;
+            if let Some(wrong) = value.iter().find(|origin| !serve::is_origin(origin)) {
+                let reason =
+                    format!("\"{}\" is no origin: scheme://host, with a port if it has one", shown(wrong));
+                return Err(SettingRefusal::Because(reason));
+            }
+            config.serve.origins = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.drain_seconds",
+        expected: "a whole number from 0 to 3600",
+        assign: |config, input, origin| {
+            let value = Duration::from_secs(input.number(0, 3_600)?);
+            config.serve.drain = Sourced { value, origin };
             Ok(())
         },
     },
@@ -271,65 +328,6 @@ impl SettingRefusal {
         match self {
             Self::Mismatch => mismatch(key.path, key.expected, &input.found()),
             Self::Because(reason) => format!("`{}`: {reason}", key.path),
-        }
-    }
-}
-
-impl<'a> SettingInput<'a> {
-    pub(super) fn text(&self) -> Result<&'a str, SettingRefusal> {
-        match self {
-            Self::Toml { value, .. } => value.as_str().ok_or(SettingRefusal::Mismatch),
-            Self::Text(text) => Ok(text),
-        }
-    }
-
-    pub(super) fn number(&self, smallest: u64, largest: u64) -> Result<u64, SettingRefusal> {
-        let number = match self {
-            Self::Toml { value, .. } => value.as_integer().and_then(|number| u64::try_from(number).ok()),
-            Self::Text(text) => text.parse().ok(),
-        };
-        number.filter(|number| (smallest..=largest).contains(number)).ok_or(SettingRefusal::Mismatch)
-    }
-
-    /// Several paths: an array in the file, `:` between them in a variable. `~` is the user's home.
-    fn paths(&self, home: Option<&Path>) -> Result<Vec<PathBuf>, SettingRefusal> {
-        let texts: Vec<&str> = match self {
-            Self::Toml { value, .. } => {
-                let items = value.as_array().ok_or(SettingRefusal::Mismatch)?;
-                items.iter().map(Value::as_str).collect::<Option<_>>().ok_or(SettingRefusal::Mismatch)?
-            }
-            Self::Text(text) => text.split(':').collect(),
-        };
-        let absolute = |text: &str| {
-            let path = match (text.strip_prefix("~/"), home) {
-                (Some(below), Some(home)) => home.join(below),
-                _ => self.directory().map_or_else(|| PathBuf::from(text), |directory| directory.join(text)),
-            };
-            std::path::absolute(&path).map_err(|_| SettingRefusal::Mismatch)
-        };
-        texts.into_iter().map(absolute).collect()
-    }
-
-    /// What relative paths are relative to; `None` is the working directory.
-    fn directory(&self) -> Option<&'a Path> {
-        match self {
-            Self::Toml { directory, .. } => Some(directory),
-            Self::Text(_) => None,
-        }
-    }
-
-    fn switch(&self) -> Result<bool, SettingRefusal> {
-        let value = match self {
-            Self::Toml { value, .. } => value.as_bool(),
-            Self::Text(text) => text.parse().ok(),
-        };
-        value.ok_or(SettingRefusal::Mismatch)
-    }
-
-    fn found(&self) -> String {
-        match self {
-            Self::Toml { value, .. } => found(value),
-            Self::Text(text) => format!("\"{}\"", shown(text)),
         }
     }
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling,
-    ServerTransport,
+    HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerOrigin, ServerRight, ServerRights,
+    ServerSampling, ServerTransport,
 };
 use toml_edit::{Item, TableLike};
 
@@ -15,7 +15,7 @@ use super::keys::mismatch;
 use super::{Config, ConfiguredServer, Origin};
 use crate::project_files::PROJECT_CONFIG;
 
-pub(super) const SERVER_KEYS: [&str; 14] = [
+pub(super) const SERVER_KEYS: [&str; 15] = [
     "command",
     "args",
     "env",
@@ -25,6 +25,7 @@ pub(super) const SERVER_KEYS: [&str; 14] = [
     "headers",
     "oauth",
     "network",
+    "write",
     "sampling",
     "enabled",
     "connect_timeout_ms",
@@ -67,15 +68,16 @@ impl FileReader<'_> {
             }
         };
         let problems = self.take_errors_from(before);
-        let (source, network) = match self.scope() {
-            FileScope::User => (ServerOrigin::User, ServerNetwork::UnlessOfWorkspace),
-            FileScope::Project => (ServerOrigin::Project(PROJECT_CONFIG.into()), ServerNetwork::Withheld),
+        let source = match self.scope() {
+            FileScope::User => ServerOrigin::User,
+            FileScope::Project => ServerOrigin::Project(PROJECT_CONFIG.into()),
         };
+        let rights = self.usual_rights();
         let (mut entry, enabled) = read.unwrap_or_else(|| {
             let transport = ServerTransport::Unusable(String::new());
             let (deadlines, oauth) = (ServerDeadlines::default(), OAuthSettings::default());
             let (name, origin, sampling) = (String::new(), source.clone(), ServerSampling::Refused);
-            (ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }, true)
+            (ServerEntry { name, origin, transport, rights, deadlines, sampling, oauth }, true)
         });
         if !problems.is_empty() {
             let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
@@ -91,18 +93,26 @@ impl FileReader<'_> {
         self.unknown_keys(path, *entries, &SERVER_KEYS, &SERVER_KEYS);
         let enabled = self.entry(path, *entries, "enabled", "true or false", Item::as_bool);
         let network = self.entry(path, *entries, "network", "true or false", Item::as_bool);
-        let network = match (network.map(|network| network.value), self.scope()) {
-            (Some(true), _) => ServerNetwork::Granted,
-            (None, FileScope::User) => ServerNetwork::UnlessOfWorkspace,
-            (Some(false), _) | (None, FileScope::Project) => ServerNetwork::Withheld,
+        let write = self.entry(path, *entries, "write", "true or false", Item::as_bool);
+        let usual = self.usual_rights();
+        let rights = ServerRights {
+            network: ServerRight::said(network.map(|said| said.value), usual.network),
+            write: ServerRight::said(write.map(|said| said.value), usual.write),
         };
         let deadlines = self.deadlines(table);
         let oauth = self.oauth(table);
         let transport = self.transport(table, origin)?;
         let sampling = self.sampling(table);
         let (name, origin) = (String::new(), ServerOrigin::User);
-        let entry = ServerEntry { name, origin, transport, network, deadlines, sampling, oauth };
+        let entry = ServerEntry { name, origin, transport, rights, deadlines, sampling, oauth };
         Some((entry, enabled.is_none_or(|enabled| enabled.value)))
+    }
+
+    fn usual_rights(&self) -> ServerRights {
+        match self.scope() {
+            FileScope::User => ServerRights::USUAL,
+            FileScope::Project => ServerRights::OF_PROJECT,
+        }
     }
 
     /// A project does not give its own servers the user's model.

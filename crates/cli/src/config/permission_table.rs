@@ -86,7 +86,10 @@ impl FileReader<'_> {
         if Rule::is_known_permission(&permission.value) {
             return Some(permission);
         }
-        let near = nearest(&permission.value, &known).map(|near| format!(", did you mean \"{near}\"?"));
+        let near = attache_core::watchdog::meant_permission(&permission.value);
+        let near = near
+            .or_else(|| nearest(&permission.value, &known))
+            .map(|near| format!(", did you mean \"{near}\"?"));
         let message = format!(
             "`{}.permission` \"{}\" is unknown{} (known: {}, mcp:SERVER:TOOL)",
             table.path,

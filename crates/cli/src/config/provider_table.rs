@@ -104,7 +104,7 @@ impl FileReader<'_> {
         if table.entries.contains_key("api_key") {
             let (path, name) = (&table.path, shown(table.name));
             let message = format!(
-                "`{path}.api_key`: keys do not belong into this file; run `attache auth login {name}`, or write api_key_env = \
+                "`{path}.api_key`: keys do not belong in this file; run `attache auth login {name}`, or write api_key_env = \
                  \"VARIABLE\""
             );
             self.refuse(self.origin(table.entries, "api_key"), message);

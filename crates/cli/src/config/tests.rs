@@ -65,27 +65,36 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
     let table: &[(&str, &str)] = &[
         (
             "[providers.openai]\nmodel = \"openai/gpt\"",
-            "~/config.toml:2: `providers.openai.model` is in the wrong place: `model` belongs to the top of the file, above the first [section]",
+            "~/config.toml:2: `providers.openai.model` is in the wrong place: `model` belongs at the top of the file, above the first [section]",
+        ),
+        (
+            "[provider.mine]\ndialect = \"script\"",
+            "~/config.toml:1: unknown key `provider`, did you mean `providers`? (valid here: TOP)",
+        ),
+        ("snapshots = yes", "~/config.toml:1: not valid TOML: write true or false instead of yes"),
+        (
+            "[[permissions]]\npermission = \"shell\"\naction = \"deny\"",
+            "~/config.toml:2: `permissions[1].permission` \"shell\" is unknown, did you mean \"bash\"? (known: TOOLS, mcp:SERVER:TOOL)",
         ),
         (
             "max_steps = 5",
-            "~/config.toml:1: `max_steps` is in the wrong place: `max_steps` belongs into [limits]",
+            "~/config.toml:1: `max_steps` is in the wrong place: `max_steps` belongs in [limits]",
         ),
         (
             "base_url = \"http://localhost\"",
-            "~/config.toml:1: `base_url` is in the wrong place: `base_url` belongs into [web_search] or into [providers.NAME]",
+            "~/config.toml:1: `base_url` is in the wrong place: `base_url` belongs in [web_search] or in [providers.NAME]",
         ),
         (
             "[limits]\naction = \"deny\"",
-            "~/config.toml:2: `limits.action` is in the wrong place: `action` belongs into [[permissions]]",
+            "~/config.toml:2: `limits.action` is in the wrong place: `action` belongs in [[permissions]]",
         ),
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -283,7 +292,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[providers.openai]\nbase_url = \"https://me:sk-canary@h\"",
-            "~/config.toml:2: `providers.openai.base_url` the address must not hold a user name or a password; keys belong into `attache auth login` or the environment",
+            "~/config.toml:2: `providers.openai.base_url` the address must not hold a user name or a password; keys belong in `attache auth login` or the environment",
         ),
         (
             "[providers.azure]",
@@ -291,7 +300,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[providers.openai]\napi_key = \"sk-canary\"",
-            "~/config.toml:2: `providers.openai.api_key`: keys do not belong into this file; run `attache auth login openai`, or write api_key_env = \"VARIABLE\"",
+            "~/config.toml:2: `providers.openai.api_key`: keys do not belong in this file; run `attache auth login openai`, or write api_key_env = \"VARIABLE\"",
         ),
         (
             "[providers.openai]\napi_key_env = \"sk-canary\"",
@@ -346,6 +355,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         let has = |name: &&str| ["edit", "network"].contains(name) || built.iter().any(|tool| tool == name);
         let permissions: Vec<&str> = Rule::known_permissions().filter(has).collect();
         let message = message.replace("ALL", &known.join(", ")).replace("TOOLS", &permissions.join(", "));
+        let message = message.replace("TOP", &super::file::valid_keys("").join(", "));
         assert_eq!(Place::with(config).errors_with(&[], &[]), message, "{config}");
     }
 }
@@ -413,8 +423,8 @@ fn variables_and_options_are_named_in_their_errors() {
     assert_eq!(
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
-         ATTACHE_AGENT, ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
-         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG)"
+         ATTACHE_AGENT, ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_CHAT_KEYS, ATTACHE_CHAT_PLAIN, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
+         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_SERVE_WORKSPACES, ATTACHE_SERVE_HOSTS, ATTACHE_SERVE_ORIGINS, ATTACHE_SERVE_DRAIN_SECONDS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG, ATTACHE_TOKEN)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
     assert_eq!(
@@ -615,6 +625,8 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
          store = \"/s.db\"  # option --store\n\
          thoughts = \"show\"  # default\n\
          client_fs = \"auto\"  # default\n\
+         chat_keys = \"emacs\"  # default\n\
+         chat_plain = false  # default\n\
          durability = \"full\"  # environment ATTACHE_DURABILITY\n\
          snapshots = true  # default\n\
          \n[limits]\n\
@@ -641,6 +653,37 @@ fn the_printed_configuration_shows_values_and_origins_and_no_key() {
          dialect = \"openai-responses\"  # default\n\
          base_url = \"https://api.x.ai/v1\"  # default\n"
     );
+}
+
+#[test]
+fn the_settings_of_a_server_are_checked_and_printed_as_they_were_written() {
+    for (line, expected) in [
+        ("workspaces = \"/w\"", "`serve.workspaces` must be an array of paths"),
+        ("workspaces = []", "name at least one directory"),
+        ("hosts = [\"https://a.example\"]", "is no host name"),
+        ("hosts = [7]", "must be an array of host names"),
+        ("origins = [\"a.example\"]", "is no origin"),
+        ("origins = [\"https://a.example/path\"]", "is no origin"),
+        ("drain_seconds = 3601", "a whole number from 0 to 3600"),
+        ("drain = 30", "did you mean `serve.drain_seconds`?"),
+    ] {
+        let place = Place::with(&format!("[serve]\n{line}\n"));
+        let told = place.errors_with(&[], &[]);
+        assert!(told.starts_with("~/config.toml:2: ") && told.contains(expected), "{line}: {told}");
+    }
+    let place = Place::with(
+        "[serve]\nworkspaces = [\"here\", \"/w\"]\nhosts = [\"a.example:7\"]\norigins = [\"https://b.example\"]\n",
+    );
+    let printed = place.shown(&print_config::text(&place.sources(&[], &[]), Path::new("/")));
+    for line in [
+        "[serve]",
+        "workspaces = [\"~/here\", \"/w\"]  # ~/config.toml:2",
+        "hosts = [\"a.example:7\"]  # ~/config.toml:3",
+        "origins = [\"https://b.example\"]  # ~/config.toml:4",
+    ] {
+        assert!(printed.lines().any(|found| found == line), "{line}: {printed}");
+    }
+    assert!(printed.contains("drain_seconds = 30"), "{printed}");
 }
 
 #[test]
@@ -748,7 +791,7 @@ fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
             "[[hooks]]\nevent = \"prompt\"\ncommand = \" \"",
             "~/config.toml:3: `hooks[1].command` must be a text",
         ),
-        ("timeout = 5", "~/config.toml:1: `timeout` is in the wrong place: `timeout` belongs into [[hooks]]"),
+        ("timeout = 5", "~/config.toml:1: `timeout` is in the wrong place: `timeout` belongs in [[hooks]]"),
         (
             "[[hooks]]\nevent = \"before-tool\"\ncommand = \"x\"\nmatcher = \"mcp__[a-z]+\"",
             "~/config.toml:4: `hooks[1].matcher` \"mcp__[a-z]+\" is no list of names: `[` has no meaning there",

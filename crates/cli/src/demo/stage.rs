@@ -188,7 +188,7 @@ impl DemoStage {
         self.line(&self.paint.paint(Colour::Bold, &done));
         let afterwards = "All of it was temporary and is removed: the project, the settings and the session, which \
                           `attache sessions list` therefore does not show. `attache doctor` says what to set up; \
-                          then point your editor at `attache acp`.";
+                          `attache chat` talks to the agent here, `attache init` puts it into your editor.";
         self.paragraph(afterwards, None);
         self.written
     }

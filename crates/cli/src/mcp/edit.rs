@@ -1,25 +1,9 @@
 //! Changes `[mcp.NAME]` of the user's file; everything else in it stays as it is, comments included.
 
-use std::io::Write;
-use std::path::Path;
-
-use anyhow::{Context, Result};
-use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, PrivateAddresses, ServerEntry, ServerNetwork, ServerTransport,
-};
+use attache_core::ports::mcp::{HiddenText, OAuthSettings, PrivateAddresses, ServerEntry, ServerTransport};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
 
-use crate::config::read_text;
-use crate::dirs::create_private_directory;
-use crate::limits::MAX_CONFIG_FILE_BYTES;
-
 const TABLE: &str = "mcp";
-
-/// The file as it is; an empty one where there is none.
-pub(super) fn open(file: &Path) -> Result<DocumentMut> {
-    let text = read_text(file, MAX_CONFIG_FILE_BYTES).map_err(anyhow::Error::msg)?.unwrap_or_default();
-    text.parse().with_context(|| format!("{} is not valid TOML", file.display()))
-}
 
 pub(super) fn names(document: &DocumentMut) -> Vec<String> {
     let servers = document.get(TABLE).and_then(Item::as_table_like);
@@ -53,10 +37,10 @@ pub(super) fn put(document: &mut DocumentMut, entry: &ServerEntry) {
         }
         ServerTransport::Unusable(_) => return,
     }
-    match entry.network {
-        ServerNetwork::Granted => drop(table.insert("network", value(true))),
-        ServerNetwork::UnlessOfWorkspace => {}
-        ServerNetwork::Withheld => drop(table.insert("network", value(false))),
+    for (key, right) in [("network", entry.rights.network), ("write", entry.rights.write)] {
+        if let Some(word) = right.word() {
+            table.insert(key, value(word));
+        }
     }
     if let Some(oauth) = oauth(&entry.oauth) {
         table.insert("oauth", value(oauth));
@@ -101,33 +85,17 @@ fn pairs(table: &mut Table, key: &str, pairs: &[(String, HiddenText)]) {
     table.insert(key, value(inline));
 }
 
-/// In place as a whole or not at all, and for its owner alone.
-pub(super) fn store(file: &Path, document: &DocumentMut) -> Result<()> {
-    let failed = || format!("can't write {}", file.display());
-    // A link of the user's stays one.
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let directory = file.parent().unwrap_or(Path::new("/"));
-    create_private_directory(directory).with_context(failed)?;
-    let mut written =
-        tempfile::Builder::new().prefix(".config-").tempfile_in(directory).with_context(failed)?;
-    written.write_all(document.to_string().as_bytes()).with_context(failed)?;
-    written.as_file().sync_all().with_context(failed)?;
-    written.persist(&file).with_context(failed)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin, ServerSampling};
+    use attache_core::ports::mcp::{ServerDeadlines, ServerOrigin, ServerRights, ServerSampling};
 
     fn entry(name: &str, transport: ServerTransport) -> ServerEntry {
-        let (origin, network) = (ServerOrigin::User, ServerNetwork::UnlessOfWorkspace);
         ServerEntry {
             name: name.to_owned(),
-            origin,
+            origin: ServerOrigin::User,
             transport,
-            network,
+            rights: ServerRights::USUAL,
             deadlines: ServerDeadlines::default(),
             sampling: ServerSampling::Refused,
             oauth: OAuthSettings::default(),

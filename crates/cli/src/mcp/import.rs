@@ -9,9 +9,10 @@ use attache_core::ports::mcp::{ServerEntry, ServerOrigin, ServerTransport};
 use serde_json::{Value, json};
 use toml_edit::{DocumentMut, Item};
 
+use super::add::plain_values;
 use super::{edit, json};
 use crate::answer;
-use crate::config::read_text;
+use crate::config::{open_document, read_text, store_document};
 use crate::limits::MAX_CONFIG_FILE_BYTES;
 use crate::setup::Sources;
 
@@ -34,11 +35,11 @@ const PLACES: [&str; 13] = [
 
 pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<ExitCode> {
     let found = match file {
-        Some(file) => vec![read(file)?.with_context(|| format!("there is no {}", file.display()))?],
+        Some(file) => vec![read(file)?.with_context(|| format!("there is no file {}", file.display()))?],
         None => in_usual_places(sources)?,
     };
     let config = &sources.config.file;
-    let mut document = edit::open(config)?;
+    let mut document = open_document(config)?;
     let mut known = edit::names(&document);
     let mut new: Vec<(PathBuf, ServerEntry)> = Vec::new();
     for (file, entries) in found {
@@ -61,11 +62,20 @@ pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<E
     for (file, entry) in &new {
         answer::write(&format!("{} ({}, of {})\n", legible_line(&entry.name), what(entry), file.display()))?;
     }
+    for (_, entry) in &new {
+        for name in plain_values(entry) {
+            answer::note(&format!(
+                "attache: the value of {name} of {} is copied into your configuration as it is; write ${{{name}}} there \
+                 to have it read from the environment",
+                legible_line(&entry.name)
+            ));
+        }
+    }
     if !yes && !answer::is_agreed(&format!("Add {}?", counted(new.len())))? {
         bail!("nothing was imported; to import it: attache mcp import --yes");
     }
     new.iter().for_each(|(_, entry)| edit::put(&mut document, entry));
-    edit::store(config, &document)?;
+    store_document(config, &document)?;
     answer::write(&format!("Added {} to {}.\n", counted(new.len()), config.display()))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,8 +3,8 @@
 
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
-    HiddenText, OAuthSettings, PrivateAddresses, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin,
-    ServerSampling, ServerTransport,
+    HiddenText, OAuthSettings, PrivateAddresses, ServerDeadlines, ServerEntry, ServerOrigin, ServerRight,
+    ServerRights, ServerSampling, ServerTransport,
 };
 use serde_json::{Map, Value};
 
@@ -54,10 +54,14 @@ fn table(value: &Value) -> Option<&Map<String, Value>> {
 
 impl ServersFile<'_> {
     fn server(&self, name: &str, entry: &Value) -> ServerEntry {
-        let network = match (&self.origin, entry.get("network").and_then(Value::as_bool)) {
-            (_, Some(true)) => ServerNetwork::Granted,
-            (ServerOrigin::Client | ServerOrigin::User, None) => ServerNetwork::UnlessOfWorkspace,
-            (_, Some(false)) | (ServerOrigin::Project(_), None) => ServerNetwork::Withheld,
+        let usual = match &self.origin {
+            ServerOrigin::Client | ServerOrigin::User => ServerRights::USUAL,
+            ServerOrigin::Project(_) => ServerRights::OF_PROJECT,
+        };
+        let said = |key: &str| entry.get(key).and_then(Value::as_bool);
+        let rights = ServerRights {
+            network: ServerRight::said(said("network"), usual.network),
+            write: ServerRight::said(said("write"), usual.write),
         };
         let read = transport(entry).and_then(|transport| Ok((transport, oauth(entry)?)));
         let (transport, oauth) = read.unwrap_or_else(|problem| {
@@ -69,7 +73,7 @@ impl ServersFile<'_> {
         });
         let (name, origin) = (name.to_owned(), self.origin.clone());
         let (deadlines, sampling) = (ServerDeadlines::default(), ServerSampling::Refused);
-        ServerEntry { name, origin, transport, network, deadlines, sampling, oauth }
+        ServerEntry { name, origin, transport, rights, deadlines, sampling, oauth }
     }
 }
 
@@ -284,12 +288,13 @@ mod tests {
 
     #[test]
     fn a_project_has_the_network_only_if_it_says_so() {
-        let of_project =
-            |text: &str| servers(text, "f", ServerOrigin::Project(".mcp.json".into())).unwrap()[0].network;
-        assert_eq!(of_project(r#"{"mcpServers": {"a": {"command": "x"}}}"#), ServerNetwork::Withheld);
+        let of_project = |text: &str| {
+            servers(text, "f", ServerOrigin::Project(".mcp.json".into())).unwrap()[0].rights.network
+        };
+        assert_eq!(of_project(r#"{"mcpServers": {"a": {"command": "x"}}}"#), ServerRight::Withheld);
         assert_eq!(
             of_project(r#"{"mcpServers": {"a": {"command": "x", "network": true}}}"#),
-            ServerNetwork::Granted
+            ServerRight::Granted
         );
     }
 }

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use attache_core::legible::legible_line;
 use attache_core::ports::Projects;
 use attache_core::ports::mcp::{
-    OAuthSettings, ServerDeadlines, ServerEntry, ServerNetwork, ServerOrigin, ServerSampling, ServerTransport,
+    OAuthSettings, ServerDeadlines, ServerEntry, ServerOrigin, ServerRights, ServerSampling, ServerTransport,
 };
 use attache_mcp::oauth::{LoginPlan, Logout, Revocation};
 use attache_sandbox::programs::Programs;
@@ -110,7 +110,7 @@ fn at_address(url: &str) -> ServerEntry {
         name: url.to_owned(),
         origin: ServerOrigin::Client,
         transport: ServerTransport::Http { url: url.to_owned(), headers: Vec::new() },
-        network: ServerNetwork::Granted,
+        rights: ServerRights::USUAL,
         deadlines: ServerDeadlines::default(),
         sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use attache_core::ports::mcp::{ServerEntry, ServerOrigin, WaitingServer};
+use attache_core::ports::mcp::{ServerEntry, ServerOrigin, ServerTransport, WaitingServer};
 use attache_core::ports::projects::ProjectNotice;
 
 use super::json;
@@ -44,6 +44,25 @@ pub(crate) fn servers_of_files(found: &ProjectFiles, notices: &mut Vec<ProjectNo
         notices.push(ProjectNotice { title, description: problems.join("; ") });
     }
     servers
+}
+
+/// What is wrong with the files of others in a project, each with its file and line.
+pub(crate) fn mistakes_of_files(found: &ProjectFiles) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    for file in PROJECT_SERVERS {
+        let Some(bytes) = found.text_of(Path::new(file)) else { continue };
+        let text = String::from_utf8_lossy(bytes);
+        match json::servers(&text, file, ServerOrigin::Project(file.into())) {
+            Err(problem) => mistakes.push(problem),
+            Ok(servers) => mistakes.extend(servers.into_iter().filter_map(|entry| match entry.transport {
+                ServerTransport::Unusable(problem) => Some(problem),
+                ServerTransport::Stdio { .. }
+                | ServerTransport::Http { .. }
+                | ServerTransport::Sse { .. } => None,
+            })),
+        }
+    }
+    mistakes
 }
 
 fn file_of(entry: &ServerEntry) -> PathBuf {

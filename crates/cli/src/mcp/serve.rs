@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use attache_acp::{Host, SameDirectory};
+use attache_core::hub::{ModelStandIn, People};
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::BoxFuture;
@@ -18,11 +19,11 @@ use attache_rpc::{json_lines, stdio};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::token::{self, HomeToken};
 use crate::acp::{Machine, begin_upkeep, interrupted_twice};
 use crate::answer;
 use crate::args::McpServeArgs;
 use crate::setup::{Setup, Sources};
+use crate::token::{self, HomeToken};
 
 /// How long the last answers may take to leave.
 const LAST_WORDS: Duration = Duration::from_millis(250);
@@ -32,9 +33,9 @@ const LAST_SPANS: Duration = Duration::from_secs(1);
 const WHOLE_END: Duration = Duration::from_millis(2_900);
 
 pub(super) async fn run(sources: &Sources, args: &McpServeArgs) -> Result<ExitCode> {
-    let setup = Setup::open(sources, None)?;
+    let setup = Setup::open(sources, None, ModelStandIn::Refused, People::Present)?;
     let usual = std::env::current_dir().context("the current directory can't be found")?;
-    let host = ServedMachine { machine: Arc::new(Machine::of(sources)), usual };
+    let host = ServedMachine { machine: Arc::new(Machine::of(sources, &setup)), usual };
     let (store, search) = (Arc::new(setup.store.clone()), Arc::new(setup.store.clone()));
     let version = env!("CARGO_PKG_VERSION");
     let services = McpServices::new(setup.hub.clone(), store, search, Arc::new(host), version);

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::ask::{self, Asking, ServerAnswers};
 use super::inquiries::Inquiries;
 use super::open::{Opener, script_model};
-use super::{ProviderState, Standing, standings};
+use super::{ProviderState, Standing, standings, why_not};
 use crate::config::{Config, ConfigErrors, ProviderWire};
 use crate::credentials::{ApiKey, Credentials};
 
@@ -189,8 +189,18 @@ impl Model for LiveProviders {
                 let found = answers.models.get(&model.provider_id).map_or(&[][..], Vec::as_slice);
                 Some(self.0.opener.described(provider, &model.without_variant(), found))
             }
-            Some(_) | None => route.describe(model),
+            // A script has the models that it names: another name is a slip.
+            Some(_) | None => None,
         }
+    }
+
+    fn why_not(&self, model: &ModelRef) -> Option<String> {
+        if self.describe(model).is_some() {
+            return None;
+        }
+        let keys = self.0.credentials.read();
+        let standings = standings(&self.0.config, &keys);
+        standings.iter().find(|standing| standing.provider.name == model.provider_id).and_then(why_not)
     }
 
     fn provider_problems(&self) -> Vec<String> {

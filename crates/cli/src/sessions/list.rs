@@ -81,6 +81,9 @@ async fn family(store: &dyn Store, root: &SessionRow) -> Result<Vec<(usize, Sess
     Ok(shown)
 }
 
+/// `show --json` has them.
+const INTERNAL: [&str; 2] = ["metadata", "permissions"];
+
 fn indent(depth: usize) -> String {
     match depth {
         0 => String::new(),
@@ -100,9 +103,12 @@ fn as_line(row: &SessionRow, paint: Paint) -> String {
     )
 }
 
-/// For programs: the session as exports have it, with its title.
+/// For programs: the session as exports have it, with its title and without what only attache has a use for.
 fn as_json(row: &SessionRow) -> Value {
     let mut session = json!(SessionLine::of(row));
+    if let Some(fields) = session.as_object_mut() {
+        INTERNAL.iter().for_each(|name| drop(fields.remove(*name)));
+    }
     session["title"] = json!(row.metadata.title());
     session
 }

@@ -28,6 +28,22 @@ on "spend"
   ---
   delay 60000ms
   text "Never said."
+on "touch"
+  call bash {"command":"touch x"}
+  ---
+  text "Touched."
+on "fetch"
+  call bash {"command":"curl http://example.org"}
+  ---
+  text "Fetched."
+on "ask"
+  call question {"questions":[{"question":"Which colour?","options":[{"label":"red"},{"label":"blue"}]}]}
+  ---
+  text "Guessed."
+on "delegate"
+  call task {"subagent_type":"explore","prompt":"touch"}
+  ---
+  text "Delegated."
 "#;
 
 #[tokio::test]
@@ -46,17 +62,33 @@ async fn a_failure_is_1_with_one_clear_line_and_what_was_said() {
     assert!(ran.told.starts_with("attache: ") && ran.told.contains("the model is on fire"), "{ran:?}");
     assert_eq!(ran.told.lines().count(), 1, "{ran:?}");
     let home = crate::home(SCRIPT);
+    let ran = chat(&home, &["-p", "say hi", "--continue"]).await;
+    assert_eq!((ran.code, ran.said.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.told.contains("there is no session to continue"), "{ran:?}");
+}
+
+/// What was typed can't be right: the same code whichever option it is, and who finds out.
+#[tokio::test]
+async fn a_wrong_value_of_an_option_is_2_with_one_clear_line() {
+    let home = home(SCRIPT);
     for (arguments, told) in [
-        (&["-p", "say hi", "--attach", "nope.txt"][..], "--attach nope.txt"),
-        (&["-p", "say hi", "--schema", "nope.json"], "--schema nope.json"),
-        (&["-p", "say hi", "--resume", "ses_nope"], "there is no session \"ses_nope\""),
-        (&["-p", "say hi", "--continue"], "there is no session to continue"),
-        (&["-p", "say hi", "--cwd", "nowhere"], "nowhere"),
+        (&["--attach", "nope.txt"][..], "--attach nope.txt"),
+        (&["--schema", "nope.json"], "--schema nope.json"),
+        (&["--resume", "ses_nope"], "there is no session \"ses_nope\"; `attache sessions list` shows them"),
+        (&["--cwd", "nowhere"], "nowhere"),
+        (&["--trace", "no/such/place"], "can't write the trace"),
+        (&["--model", "foo"], "option --model"),
+        (&["--agent", "nope"], "there is no agent `nope`"),
+        (&["--allow", "bash:"], "option --allow"),
+        (&["--max-cost", "1"], "`--max-cost` can't hold script/default: no price of it is known"),
     ] {
-        let ran = chat(&home, arguments).await;
-        assert_eq!((ran.code, ran.said.as_str()), (Some(1), ""), "{arguments:?}: {ran:?}");
+        let ran = chat(&home, &[&["-p", "say hi"], arguments].concat()).await;
+        assert_eq!((ran.code, ran.said.as_str()), (Some(2), ""), "{arguments:?}: {ran:?}");
         assert!(ran.told.starts_with("attache: ") && ran.told.contains(told), "{arguments:?}: {ran:?}");
+        assert_eq!(ran.told.lines().count(), 1, "{arguments:?}: {ran:?}");
     }
+    let ran = chat(&home, &["-p", "say", "hi"]).await;
+    assert!(ran.code == Some(2) && ran.told.contains("put all of it in quotes"), "{ran:?}");
 }
 
 #[tokio::test]
@@ -93,8 +125,52 @@ async fn what_the_model_refuses_or_nobody_permits_is_3() {
     assert!(denied[0]["title"].as_str().unwrap().contains("made.txt"), "{object}");
     assert!(!denied[0]["why"].as_str().unwrap().is_empty(), "{object}");
     assert_eq!((&object["stopReason"], &object["text"]), (&json!("end_turn"), &json!("Tried it.")));
-    assert!(ran.told.contains("nobody was there to permit"), "{ran:?}");
+    assert_eq!(denied[0]["allow"], json!(["edit:made.txt"]), "{object}");
+    assert!(ran.told.contains("denied: ") && ran.told.contains("--allow 'edit:made.txt'"), "{ran:?}");
     assert!(!home.workspace().join("made.txt").exists());
+}
+
+/// Whatever is against a call counts: a rule, a hook, a host that `all` does not grant; in a child, too.
+#[tokio::test]
+async fn what_a_rule_a_hook_or_the_network_denies_is_3_too() {
+    let deny = "[[permissions]]\npermission = \"edit\"\npattern = \"made.txt\"\naction = \"deny\"\n";
+    let hook =
+        "[[hooks]]\nevent = \"before-tool\"\ncommand = \"echo not today >&2; exit 2\"\nsandbox = \"off\"\n";
+    for (config, prompt, tool, why) in [
+        (deny, "write", "write", "the rule `edit made.txt` of the configuration"),
+        (hook, "write", "write", "not today"),
+        ("", "fetch", "bash", ""),
+        ("", "delegate", "bash", "only commands that read run"),
+    ] {
+        let home = home(SCRIPT);
+        home.write_config(config);
+        let ran = chat(&home, &["-p", prompt, "--approval", "all", "--output", "json"]).await;
+        assert_eq!(ran.code, Some(3), "{prompt}: {ran:?}");
+        let object = ran.object();
+        assert_eq!(object["denied"].as_array().map(Vec::len), Some(1), "{object}");
+        let denied = &object["denied"][0];
+        assert_eq!(denied["tool"], tool, "{object}");
+        assert!(denied["why"].as_str().unwrap().contains(why), "{object}");
+        assert!(ran.told.starts_with("attache: denied"), "{ran:?}");
+        assert!(!home.workspace().join("made.txt").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_denial_names_the_rules_that_it_takes() {
+    let home = home(SCRIPT);
+    let ran = chat(&home, &["-p", "touch", "--allow", "bash:touch *", "--output", "json"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert_eq!(ran.object()["denied"][0]["allow"], json!(["edit:x"]), "{ran:?}");
+    assert!(ran.told.contains("To permit it: --allow 'edit:x'"), "{ran:?}");
+    let ran = chat(&home, &["-p", "touch", "--allow", "bash:touch *", "--allow", "edit:x"]).await;
+    assert_eq!((ran.code, ran.told.as_str()), (Some(0), ""), "{ran:?}");
+    assert!(home.workspace().join("x").exists());
+    // A permission answers no question.
+    let ran = chat(&home, &["-p", "ask"]).await;
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    assert!(ran.told.contains("nobody was there to answer: Which colour?"), "{ran:?}");
+    assert!(ran.told.contains("Say in the prompt") && !ran.told.contains("--allow"), "{ran:?}");
 }
 
 #[tokio::test]

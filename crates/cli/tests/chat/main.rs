@@ -16,6 +16,7 @@ mod output;
 mod prompt;
 mod schema;
 mod sessions;
+mod shell;
 
 /// No promise: only that a run that hangs does not hang the tests.
 const PATIENCE: Duration = Duration::from_secs(120);

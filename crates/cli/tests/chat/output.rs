@@ -35,10 +35,12 @@ async fn one_object_says_all_of_it() {
     let expected = json!({
         "sessionId": "ses_…",
         "stopReason": "end_turn",
+        "model": "script/paid",
         "text": "I look. \n\nThere is nothing.",
         "usage": { "input": 3000, "output": 150, "reasoning": 10, "cache_read": 50, "cache_write": 0 },
         "costUsd": "…",
         "denied": [],
+        "notices": [],
     });
     assert_eq!(object, expected);
 }
@@ -71,9 +73,74 @@ async fn a_failed_start_is_an_object_too() {
     let home = home(SCRIPT);
     home.write_config("agent = \"nobody\"\n");
     let ran = chat(&home, &["-p", "look", "--output", "json"]).await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.code, Some(1), "what is wrong was not typed: {ran:?}");
     assert!(ran.object()["error"].as_str().unwrap().contains("nobody"), "{ran:?}");
     assert_eq!(ran.object()["sessionId"], Value::Null);
+}
+
+/// A script reads no notice: whoever named a model gets that one, or the reason why not.
+#[tokio::test]
+async fn no_other_model_answers_than_the_one_that_was_chosen() {
+    const WHY: &str = "anthropic/claude-sonnet-5 can't be used: no key: set ANTHROPIC_API_KEY, or `attache auth login anthropic`";
+    let home = home(SCRIPT);
+    let agents = home.home().join("agents");
+    std::fs::create_dir(&agents).unwrap();
+    let manifest = "---\nmode: all\ndescription: x\nmodel: anthropic/claude-sonnet-5\n---\nReview.\n";
+    std::fs::write(agents.join("reviewer.md"), manifest).unwrap();
+    chat(&home, &["-p", "look"]).await;
+    for more in [
+        &["--model", "anthropic/claude-sonnet-5"][..],
+        &["--agent", "reviewer"],
+        &["--continue", "--model", "anthropic/claude-sonnet-5"],
+    ] {
+        let ran = chat(&home, &[&["-p", "look"], more].concat()).await;
+        assert_eq!((ran.code, ran.said.as_str()), (Some(1), ""), "{more:?}: {ran:?}");
+        assert!(ran.told.contains(WHY) && ran.told.lines().count() == 1, "{more:?}: {ran:?}");
+    }
+    let config = std::fs::read_to_string(home.home().join("config.toml")).unwrap();
+    let other = config.replace("script/default", "anthropic/claude-sonnet-5");
+    std::fs::write(home.home().join("config.toml"), other).unwrap();
+    let ran = chat(&home, &["-p", "look"]).await;
+    assert_eq!((ran.code, ran.said.as_str()), (Some(1), ""), "{ran:?}");
+    assert!(ran.told.contains(WHY), "{ran:?}");
+    let ran = chat(&home, &["-p", "look", "--model", "script/vison", "--output", "json"]).await;
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.told.contains("there is no model `script/vison` in this configuration"), "{ran:?}");
+}
+
+#[tokio::test]
+async fn notices_are_told_without_a_terminal_and_are_in_the_object() {
+    let home = home(SCRIPT);
+    let agents = home.home().join("agents");
+    std::fs::create_dir(&agents).unwrap();
+    std::fs::write(agents.join("bad.md"), "---\nmode: subagnt\ndescription: x\n---\nx\n").unwrap();
+    let ran = chat(&home, &["-p", "look", "--output", "json"]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.told.starts_with("attache: Some agents were left out: "), "{ran:?}");
+    let notice = &ran.object()["notices"][0];
+    assert_eq!(
+        (&notice["severity"], &notice["title"]),
+        (&json!("warning"), &json!("Some agents were left out"))
+    );
+    assert!(notice["description"].as_str().unwrap().contains("agents/bad.md: line 2"), "{notice}");
+    // It is named where it was asked for.
+    let ran = chat(&home, &["-p", "look", "--agent", "bad"]).await;
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.told.contains("the agent `bad` is left out: ") && ran.told.contains("line 2"), "{ran:?}");
+}
+
+/// Nothing can be written: one sentence, with the way out.
+#[tokio::test]
+async fn a_home_that_can_not_be_written_is_told_once() {
+    let home = home(SCRIPT);
+    let mut command = home.command();
+    command.args(["chat", "-p", "look"]).env("ATTACHE_HOME", "/proc/nowhere").stdin(Stdio::null());
+    command.env("ANTHROPIC_API_KEY", "sk-x");
+    let output = command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().await.unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.starts_with("attache: can't write to /proc/nowhere"), "{told}");
+    assert!(told.contains("Set ATTACHE_HOME to a directory of yours") && told.lines().count() == 1, "{told}");
 }
 
 #[tokio::test]

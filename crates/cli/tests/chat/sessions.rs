@@ -23,7 +23,7 @@ async fn a_run_goes_on_with_the_latest_or_a_named_session() {
     let other = chat(&home, &["-p", "first", "--output", "json"]).await.object();
     assert_ne!(other["sessionId"], json!(session));
     let ran = chat(&home, &["-p", "second", "--resume", "ses_"]).await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.told.contains("several sessions begin with \"ses_\""), "{ran:?}");
     let stored = export(&home, &session).await;
     assert_eq!(stored.matches("\"second\"").count(), 2, "{stored}");

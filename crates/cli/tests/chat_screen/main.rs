@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod agents;
+mod lines;
+mod own_things;
 mod questions;
+mod screens;
 mod sessions;
 mod stage;
 mod talk;

@@ -63,3 +63,33 @@ fn the_mode_is_changed_and_shown() {
         screen.contains(READY) && screen.trim_end().lines().last().unwrap().to_lowercase().starts_with("plan")
     });
 }
+
+#[test]
+fn the_model_is_changed_from_a_list_and_shown() {
+    let stage = Stage::new("model second context=8000\non *\n  text \"An answer.\"\n");
+    stage.chat("");
+    stage.tmux.wait_for("Build");
+    stage.say("/model");
+    stage.tmux.wait_for("type to search");
+    stage.tmux.write("second");
+    stage.tmux.wait_until("the one row", |screen| {
+        screen.contains("› second") || screen.contains("› script/second")
+    });
+    stage.tmux.press(&["Enter"]);
+    let is_shown = |screen: &str| {
+        screen.contains(READY) && screen.trim_end().lines().last().is_some_and(|line| line.contains("second"))
+    };
+    stage.tmux.wait_until("the model", is_shown);
+    stage.say("hello");
+    stage.wait_for_rest("An answer.");
+}
+
+#[test]
+fn what_was_used_is_told() {
+    let stage = Stage::new("on *\n  usage input=1200 output=30\n  text \"An answer.\"\n");
+    stage.chat("");
+    stage.say("hello");
+    stage.wait_for_rest("An answer.");
+    stage.say("/usage");
+    stage.wait_for_rest("1200");
+}

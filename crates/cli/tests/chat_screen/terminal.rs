@@ -96,3 +96,33 @@ async fn without_a_terminal_it_says_what_to_do() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("attache chat -p"), "{told}");
 }
+
+#[test]
+fn a_tiny_terminal_is_no_reason_to_fail() {
+    let stage = Stage::of_size(TALK, (80, 24), &[]);
+    stage.chat("");
+    stage.tmux.resize(12, 4);
+    stage.say("hello");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    stage.tmux.resize(80, 24);
+    stage.wait_for_rest("An answer");
+}
+
+/// Model, file, tool and title: whoever speaks, the terminal obeys nothing of it.
+#[test]
+fn no_escape_sequence_and_no_hidden_character_reaches_the_terminal() {
+    let script = "on *\n  text \"before \\u001b]0;owned\\u0007\\u001b[31mred \\u202e\\u200b\\u{e0041} after\"\n  call bash {\"command\":\"printf 'x\\\\033[41my\\\\033]0;owned\\\\007z'\"}\n  ---\n  text \"Done.\"\n";
+    let script = script.replace("\\u{e0041}", "\\udb40\\udc41");
+    let stage = Stage::new(&script);
+    stage.chat("--approval all");
+    stage.say("go");
+    let screen = stage.wait_for_rest("Done.");
+    for shown in ["\\u{1b}]0;owned", "\\u{202e}", "\\u{200b}", "\\u{e0041}"] {
+        assert!(screen.contains(shown), "{shown}: {screen}");
+    }
+    let painted = stage.tmux.painted();
+    assert!(
+        !painted.contains("\x1b[41m") && !painted.contains('\u{202e}') && !painted.contains('\u{200b}'),
+        "{painted:?}"
+    );
+}

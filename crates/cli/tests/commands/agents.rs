@@ -4,7 +4,7 @@
 use attache_testkit::binary::Home;
 use serde_json::{Value, json};
 
-use super::{answer, failure};
+use super::{answer, failure, misuse};
 
 const SCRIPT: &str = "on *\n  text \"done\"\n";
 
@@ -88,9 +88,9 @@ async fn the_agent_of_new_sessions_can_be_chosen_and_a_wrong_one_is_named_with_t
     let (home, _user) = home();
     put(home.home().join("agents/reviewer.md"), &manifest("Reviews."));
     assert_eq!(session(&home, &["--agent", "reviewer"]).await.1, "reviewer");
-    let told = failure(&home, &["acp", "--agent", "reviewr"]).await;
+    let told = misuse(&home, &["acp", "--agent", "reviewr"]).await;
     assert!(told.contains("option --agent: there is no agent `reviewr` (did you mean `reviewer`?); available: build, plan, reviewer"), "{told}");
-    let told = failure(&home, &["acp", "--agent", "explore"]).await;
+    let told = misuse(&home, &["acp", "--agent", "explore"]).await;
     assert!(told.contains("`explore` is an agent that can't be a mode"), "{told}");
     home.write_config("agent = \"plan\"\n");
     assert_eq!(session(&home, &[]).await.1, "plan");

@@ -55,9 +55,18 @@ async fn answer(home: &Home, arguments: &[&str]) -> String {
 
 /// Exit 1, nothing on stdout, one clear text on stderr.
 async fn failure(home: &Home, arguments: &[&str]) -> String {
+    refusal(home, arguments, 1).await
+}
+
+/// The same for what was typed and can't be right: exit 2.
+async fn misuse(home: &Home, arguments: &[&str]) -> String {
+    refusal(home, arguments, 2).await
+}
+
+async fn refusal(home: &Home, arguments: &[&str], code: i32) -> String {
     let output = run(home, arguments).await;
     let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {told}");
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {told}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "", "{arguments:?}");
     assert!(told.starts_with("attache: "), "{arguments:?}: {told}");
     told
@@ -217,8 +226,8 @@ async fn a_bad_configuration_names_file_line_and_nearest_key() {
 #[tokio::test]
 async fn bad_options_and_environment_are_named() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
-    assert!(failure(&home, &["acp", "--agent", "nobody"]).await.contains("nobody"));
-    assert!(failure(&home, &["acp", "--model", "no/such"]).await.contains("--model"));
+    assert!(misuse(&home, &["acp", "--agent", "nobody"]).await.contains("nobody"));
+    assert!(misuse(&home, &["acp", "--model", "no/such"]).await.contains("--model"));
     let output = home.command().arg("acp").env("ATTACHE_LIMITS_MAX_STEPS", "0").output().await.unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stderr).contains("ATTACHE_LIMITS_MAX_STEPS"));

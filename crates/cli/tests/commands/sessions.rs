@@ -307,10 +307,16 @@ async fn a_cost_that_is_not_known_is_null_in_lists_and_exports() {
     let shown: Value =
         serde_json::from_str(&answer(&home, &["sessions", "show", &session, "--json"]).await).unwrap();
     assert_eq!(shown["session"]["cost_usd"], Value::Null, "{shown}");
-    // The same names and values everywhere; only a list has the title beside them.
-    let mut listed = list[0].clone();
+    // The same names and values everywhere; a list has the title beside them, and not what only attache uses.
+    let (mut listed, mut shown) = (list[0].clone(), shown["session"].clone());
     assert!(listed.as_object_mut().unwrap().remove("title").unwrap().is_string(), "{list}");
-    assert_eq!(listed, shown["session"]);
+    for internal in ["metadata", "permissions"] {
+        assert!(shown.as_object_mut().unwrap().remove(internal).is_some(), "{shown}");
+    }
+    assert_eq!(listed, shown);
+    assert!(listed.to_string().len() < 800, "{listed}");
+    let latest = answer(&home, &["sessions", "show", "latest", "--json"]).await;
+    assert!(latest.contains(&session), "{latest}");
 }
 
 #[tokio::test]

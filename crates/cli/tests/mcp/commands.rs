@@ -104,8 +104,9 @@ async fn servers_of_other_agents_are_imported_once() {
             && err.contains("nothing was imported"),
         "{out}{err}"
     );
-    let (ok, out, _) = run(&home, &["import", file, "--yes"]).await;
+    let (ok, out, said) = run(&home, &["import", file, "--yes"]).await;
     assert!(ok && out.contains("Added 1 server"), "{out}");
+    assert!(said.contains("the value of K of theirs is copied") && !said.contains("canary"), "{said}");
     let (ok, out, err) = run(&home, &["import", file, "--yes"]).await;
     assert!(ok && out.contains("nothing new") && err.contains("you have one"), "{out}{err}");
     assert_eq!(config(&home).matches("[mcp.theirs]").count(), 1);
@@ -139,9 +140,23 @@ async fn what_can_not_be_meant_is_refused_and_named() {
         (&["add", "a", "--env", "KEY", "python3"], "--env takes NAME=VALUE, not `KEY`"),
         (&["add", "a", "--header", "KEY", "https://x"], "--header takes NAME:VALUE, not `KEY`"),
         (&["add", "a", "--transport", "sse", "python3"], "`python3` is a program"),
+        (&["add", "a", "srv", "--env", "TOKEN=canary"], "attache mcp add --env TOKEN=… a srv …"),
+        (&["add", "a", "https://x/mcp", "more"], "an address takes no arguments, and there is `more`"),
+        (&["add", "a", "https://x/mcp", "--env", "A=b"], "an address takes no variables"),
+        (&["serve", "--listen", "7733"], "write 127.0.0.1:7733"),
     ] {
         let (ok, _, err) = run(&home, words).await;
-        assert!(!ok && err.contains(why), "{words:?}: {err}");
+        assert!(!ok && err.contains(why) && !err.contains("canary"), "{words:?}: {err}");
+    }
+    // As the page on servers has it; and a program's own options, once it is said that they are.
+    let header =
+        ["add", "docs", "https://example.org/mcp", "--header", "Authorization: Bearer ${DOCS_TOKEN}"];
+    let (ok, out, err) = run(&home, &header).await;
+    assert!(ok && config(&home).contains("Bearer ${DOCS_TOKEN}"), "{out}{err}");
+    let (ok, out, err) = run(&home, &["add", "boxed", "--", "docker", "run", "--env", "A=b", "image"]).await;
+    assert!(ok && config(&home).contains("\"--env\", \"A=b\""), "{out}{err}: {}", config(&home));
+    for name in ["docs", "boxed"] {
+        assert!(run(&home, &["remove", name]).await.0);
     }
     let (ok, out, err) =
         run(&home, &["add", "my server", "python3", server_path().to_str().unwrap(), "rich"]).await;

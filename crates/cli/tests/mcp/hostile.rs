@@ -178,7 +178,7 @@ async fn ten_dead_servers_cost_a_new_session_nothing() {
     agent.initialize().await;
     let dead: Vec<Value> = (0..10).map(|number| named(&format!("dead{number}"), "hang-initialize")).collect();
     let mut times = [Vec::new(), Vec::new()];
-    for _ in 0..5 {
+    for _ in 0..9 {
         for (servers, times) in [&[][..], &dead[..]].into_iter().zip(&mut times) {
             let began = Instant::now();
             let id = open(&agent, &home, servers).await;
@@ -186,8 +186,8 @@ async fn ten_dead_servers_cost_a_new_session_nothing() {
             agent.client.expect("session/close", json!({ "sessionId": id })).await;
         }
     }
-    times.iter_mut().for_each(|times| times.sort());
-    let [without, with] = [times[0][2], times[1][2]];
+    // The shortest: what else the machine does only adds to it.
+    let [without, with] = times.map(|times| times.into_iter().min().unwrap());
     assert!(with <= without * 2 + Duration::from_millis(5), "{with:?} with, {without:?} without");
     agent.finish(&home).await;
 }

@@ -111,3 +111,27 @@ async fn a_mistake_in_a_file_is_named_with_its_line_and_the_others_work() {
     assert!(told.contains("NO_SUCH_VARIABLE is not set"), "{told}");
     assert!(result.contains("echo: x"), "{result}");
 }
+
+/// Whoever looks or consents hears what of it has mistakes.
+#[tokio::test]
+async fn mistakes_in_the_files_of_a_project_are_told() {
+    let home = home(SCRIPT);
+    std::fs::write(home.workspace().join(".mcp.json"), "{ \"mcpServers\": oops }").unwrap();
+    std::fs::create_dir(home.workspace().join(".attache")).unwrap();
+    std::fs::write(home.workspace().join(".attache/config.toml"), "[providers.x]\ndialect = \"script\"\n")
+        .unwrap();
+    let output = home.command().args(["mcp", "list"]).output().await.unwrap();
+    let (said, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(
+        told.contains("not used: .mcp.json:1: not valid JSON") && !said.contains("no MCP servers"),
+        "{said}{told}"
+    );
+    let output = home.command().args(["trust", "--yes"]).output().await.unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let last = said.lines().last().unwrap();
+    assert!(last.contains("except for what has mistakes: "), "{said}");
+    assert!(
+        last.contains("`providers` can't be set by a project") && last.contains(".mcp.json:1: "),
+        "{said}"
+    );
+}

@@ -20,8 +20,8 @@ pub(crate) fn home(script: &str) -> Home {
     Home::new(env!("CARGO_BIN_EXE_attache"), script)
 }
 
-/// A session with these servers, its client allowing everything once. None of them is on its way any more: a first
-/// prompt waits for two seconds only, and on a machine that does much else Python takes longer.
+/// A session with these servers, its client allowing everything once. None of them is on its way any more: a
+/// first prompt waits for two seconds only, and on a machine that does much else Python takes longer.
 pub(crate) async fn session(agent: &Agent, home: &Home, servers: &[Value]) -> String {
     agent.initialize().await;
     agent.client.always_choose("allow_once");

@@ -10,8 +10,8 @@ use crate::stage::{HttpServer, home};
 
 const LEAST_STEPS: usize = 13;
 
-/// Of the client for Python, twice six, forms and the end.
-const PYTHON_STEPS: usize = 14;
+/// Of the client for Python: twice six, twice four with forms, and the end.
+const PYTHON_STEPS: usize = 21;
 
 fn driver(home: &Home) -> Command {
     let peers = std::env::var_os("TEST_PEERS").expect("TEST_PEERS is not set: run cargo xtask test");

@@ -176,3 +176,39 @@ async fn options_are_those_of_the_agent() {
         assert!(output.stdout.is_empty());
     }
 }
+
+#[tokio::test]
+async fn a_question_in_an_answer_is_answered_once_and_who_does_not_come_back_holds_nothing() {
+    let home = home();
+    let mut server = StdioServer::start(&home);
+    let meta = |revision: &str| {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": revision,
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+        })
+    };
+    let refused = server.request("tools/list", json!({ "_meta": meta("1900-01-01") })).await;
+    assert_eq!(code(&refused), -32022);
+    assert_eq!(refused["error"]["data"]["supported"][0], "2026-07-28");
+    let found = server.request("server/discover", json!({ "_meta": meta("2026-07-28") })).await;
+    assert_eq!(found["result"]["supportedVersions"], json!(["2026-07-28"]));
+    let mut params = json!({
+        "name": "ask", "arguments": { "prompt": "write it" }, "_meta": meta("2026-07-28"),
+    });
+    let asked = server.request("tools/call", params.clone()).await;
+    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+    assert_eq!(asked["result"]["inputRequests"]["question"]["method"], "elicitation/create");
+    params["requestState"] = asked["result"]["requestState"].clone();
+    params["inputResponses"] =
+        json!({ "question": { "action": "accept", "content": { "decision": "allow_once" } } });
+    let done = server.request("tools/call", params.clone()).await;
+    assert_eq!(done["result"]["resultType"], "complete", "{done}");
+    assert_eq!(std::fs::read_to_string(home.workspace().join("b.txt")).unwrap(), "first\n");
+    assert_eq!(code(&server.request("tools/call", params.clone()).await), -32602, "answered once");
+    for field in ["requestState", "inputResponses"] {
+        params[field].take();
+    }
+    let waits = server.request("tools/call", params).await;
+    assert_eq!(waits["result"]["resultType"], "input_required", "{waits}");
+    server.finish(&home).await;
+}

@@ -9,8 +9,8 @@ import os
 
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
-from mcp_types import ElicitResult
 from httpx2 import AsyncClient
+from mcp_types import ElicitResult
 
 WORKSPACE = os.environ["TEST_WORKSPACE"]
 
@@ -62,21 +62,46 @@ async def without_hello(mode):
         print("ok", mode, "cancelled")
 
 
-async def with_forms():
-    async def fill(context, params):
-        return ElicitResult(action="accept", content={"0": "red"})
+async def with_forms(mode):
+    """What needs a person is asked of the one behind the client, in an answer that it comes back to."""
+    asked, told, reply = [], [], {"decision": "allow_once"}
+    written = os.path.join(WORKSPACE, "b.txt")
 
-    async with Client(server(), elicitation_callback=fill) as client:
-        assert client.protocol_version == "2025-11-25", client.protocol_version
-        found = await client.call_tool("ask", {"prompt": "hello"})
-        assert found.content[0].text == "Hello, other agent.", found
-        print("ok forms come with a hello")
+    async def fill(context, params):
+        asked.append(params)
+        return ElicitResult(action="accept", content=reply)
+
+    async def progress(done, total, message):
+        told.append((len(asked), message))
+
+    async with Client(server(), mode=mode, elicitation_callback=fill) as client:
+        assert client.protocol_version == "2026-07-28", client.protocol_version
+        found = await client.call_tool("ask", {"prompt": "write it"}, progress_callback=progress)
+        assert not found.structured_content["denied"], found
+        assert open(written).read() == "first\n" and "b.txt" in asked[0].message, asked
+        assert any(questions for questions, _ in told), "news go on after the question: %s" % told
+        os.remove(written)
+        print("ok", mode, "a person allows")
+        reply = {"decision": "reject"}
+        found = await client.call_tool("ask", {"prompt": "write it"})
+        assert len(found.structured_content["denied"]) == 1 and not os.path.exists(written), found
+        print("ok", mode, "a person rejects")
+        reply = {"question_1": "blue"}
+        found = await client.call_tool("ask", {"prompt": "ask me"})
+        assert found.content[0].text == "So be it." and len(asked) == 3, found
+        print("ok", mode, "a person answers")
+        try:
+            await client.call_tool("ask", {"prompt": "hello"}, request_state="unknown")
+        except Exception as error:
+            assert "not known any more" in str(error), error
+            print("ok", mode, "an unknown state")
 
 
 async def main():
     await without_hello("2026-07-28")
     await without_hello("auto")
-    await with_forms()
+    await with_forms("2026-07-28")
+    await with_forms("auto")
     print("ok end")
 
 

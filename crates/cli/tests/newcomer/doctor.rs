@@ -193,3 +193,28 @@ async fn the_snippets_for_editors_are_shown() {
     assert_eq!(said.code, Some(0));
     says(&said.answer, &["Zed", "agent_servers", "Neovim", "Emacs"]);
 }
+
+#[tokio::test]
+async fn what_sessions_have_beside_the_model_is_looked_at_too() {
+    let home = newcomer();
+    write_config(
+        &home,
+        "agent = \"buld\"\n[[hooks]]\nevent = \"prompt\"\ncommand = \"true\"\n[mcp.a]\ncommand = [\"x\"]\n[mcp.b]\ncomand = 1\n",
+    );
+    std::fs::create_dir(home.home().join("agents")).unwrap();
+    std::fs::write(home.home().join("agents/bad.md"), "---\nmode: subagnt\n---\nx\n").unwrap();
+    let said = run(&home, "doctor").await;
+    says(
+        &said.answer,
+        &[
+            "FAIL  agents         ",
+            "there is no agent `buld` (did you mean `build`?)",
+            "ok    skills         0 of them, and 0 commands",
+            "ok    hooks          1 of yours",
+            "warn  mcp            b: ",
+            "ok    mcp            a (to try them: attache mcp list)",
+            "warn  project        Some agents were left out: ",
+        ],
+    );
+    assert!(!said.answer.contains("Ready"), "{}", said.answer);
+}

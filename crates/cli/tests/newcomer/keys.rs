@@ -7,7 +7,8 @@ use attache_testkit::http_server::HttpServer;
 use attache_testkit::pseudo_terminal;
 
 use crate::stage::{
-    CANARY, address_of_nobody, anthropic, newcomer, refusing_server, run, run_with, says, write_config,
+    CANARY, address_of_nobody, anthropic, chat_server, newcomer, refusing_server, run, run_with, says,
+    write_config,
 };
 
 #[tokio::test]
@@ -196,4 +197,22 @@ async fn a_key_that_is_typed_is_not_shown() {
     assert!(screen.contains("  2  openai") && !screen.contains(CANARY), "{screen}");
     let kept = std::fs::read_to_string(home.home().join("credentials.json")).unwrap();
     assert!(kept.contains(CANARY));
+}
+
+/// What `models` and `doctor` find out, the login says at once; and what storing the key means.
+#[tokio::test]
+async fn a_login_at_an_address_without_its_version_names_the_right_one() {
+    let server = chat_server().await;
+    let home = newcomer().with_variable("OPENAI_BASE_URL", &server.url());
+    let said = run_with(&home, "auth login openai", "sk-0123456789\n").await;
+    assert_eq!(said.code, Some(0), "{}", said.all());
+    says(
+        &said.remarks,
+        &[
+            "The key could not be checked: ",
+            &format!("{}/v1", server.url()),
+            "new sessions take a model of openai from now on",
+            "attache auth logout openai",
+        ],
+    );
 }

@@ -5,6 +5,7 @@
 mod bare;
 mod canary;
 mod doctor;
+mod first_start;
 mod keyring;
 mod keys;
 mod logins;

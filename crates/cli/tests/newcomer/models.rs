@@ -213,5 +213,5 @@ async fn a_configured_provider_that_failed_is_named_with_its_reason() {
         assert!(!said.all().contains("ANTHROPIC_API_KEY, OPENAI_API_KEY"), "{}", said.all());
     }
     let said = run(&home, "models").await;
-    says(&said.answer, &["No model is available. What is wrong with own is told below."]);
+    says(&said.answer, &["No model is available: own can't be used, see below."]);
 }

@@ -21,6 +21,7 @@ struct Case {
 fn cases() -> Vec<Case> {
     let nothing: fn(&Home) = |_| {};
     let case = |what, break_it, arguments, told| Case { what, break_it, arguments, told, exit: 1 };
+    let typed = |what, arguments, told| Case { exit: 2, ..case(what, nothing, arguments, told) };
     vec![
         case(
             "a slip in the configuration",
@@ -29,17 +30,12 @@ fn cases() -> Vec<Case> {
             "`approval`",
         ),
         case("a configuration that is no TOML", |home| add_to_config(home, "= =\n"), &[], "config.toml"),
-        case("a model without a provider", nothing, &["--model", "nobody/large"], "nobody"),
+        typed("a model without a provider", &["--model", "nobody/large"], "nobody"),
         case("a missing script", |home| std::fs::remove_file(home.script_path()).unwrap(), &[], "script"),
-        case("an agent that is none", nothing, &["--agent", "nobody"], "there is no agent `nobody`"),
+        typed("an agent that is none", &["--agent", "nobody"], "there is no agent `nobody`"),
         case("a newer database", newer_database, &[], "newer"),
-        case(
-            "a trace that can't be written",
-            nothing,
-            &["--trace", "/nowhere/at/all"],
-            "can't write the trace",
-        ),
-        Case { exit: 2, ..case("an option that is none", nothing, &["--approval", "never"], "--approval") },
+        typed("a trace that can't be written", &["--trace", "/nowhere/at/all"], "can't write the trace"),
+        typed("an option that is none", &["--approval", "never"], "--approval"),
     ]
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 #[tokio::test]
 async fn every_id_is_echoed_exactly() {

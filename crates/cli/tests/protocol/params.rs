@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::methods::{Kind, LATER, Presence, Sample, samples};
-use crate::stage::Stage;
+use super::methods::{Kind, LATER, Presence, Sample, samples};
+use super::stage::Stage;
 
 /// Values of every kind that is not the right one.
 fn wrong(kind: Kind, presence: Presence) -> Vec<Value> {

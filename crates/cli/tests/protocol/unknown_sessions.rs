@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 /// What may be asked of a session that must be open.
 fn needs_an_open_session(session: &str) -> Vec<(&'static str, Value)> {

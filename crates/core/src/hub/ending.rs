@@ -3,7 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use super::{Hub, SessionHandle};
-use crate::limits::SHUTDOWN;
+use crate::events::{RunState, Runs};
+use crate::limits::{REST_LOOK, SHUTDOWN};
 use crate::session::SessionCommand;
 
 impl Hub {
@@ -13,6 +14,30 @@ impl Hub {
         for commands in self.shared.open_sessions().values() {
             // A session that is gone has nothing to cancel.
             drop(commands.send(SessionCommand::Cancel));
+        }
+    }
+
+    /// Resolves when no turn is under way in any session; one that waits for a person does not count, because
+    /// it goes on after a restart.
+    pub async fn wait_until_at_rest(&self) {
+        loop {
+            let sessions: Vec<_> = {
+                let open = self.shared.open_sessions();
+                open.iter().map(|(id, commands)| (id.clone(), commands.clone())).collect()
+            };
+            let asked = sessions.into_iter().map(|(id, commands)| SessionHandle { id, commands }.status());
+            let states = futures_util::future::join_all(asked).await;
+            let is_busy = states.iter().flatten().any(|status| match status.state {
+                RunState::Busy | RunState::Retrying { .. } => status.runs == Runs::Here,
+                RunState::Idle
+                | RunState::WaitingOnApproval
+                | RunState::WaitingOnUserInput
+                | RunState::Error { .. } => false,
+            });
+            if !is_busy {
+                return;
+            }
+            tokio::time::sleep(REST_LOOK).await;
         }
     }
 

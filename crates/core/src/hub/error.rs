@@ -6,7 +6,7 @@ use super::Shared;
 use crate::ids::SessionId;
 use crate::limits::SESSIONS_COMPARED;
 use crate::nearest::nearest_id;
-use crate::ports::store::{SessionQuery, StoreError};
+use crate::ports::store::{ModelRef, SessionQuery, StoreError};
 
 /// Why a session does not do what it was asked for.
 #[derive(Clone, Debug, Error, PartialEq)]
@@ -15,7 +15,7 @@ pub enum HubError {
     #[error("there is no session {id}{}", did_you_mean(.nearest))]
     UnknownSession { id: SessionId, nearest: Option<SessionId> },
     #[error(
-        "session {0} is running in another process; wait for its turn to end, or follow it here with session/load"
+        "session {0} is running in another process; wait for its turn to end there, or load it to follow it"
     )]
     RunningElsewhere(SessionId),
     #[error("session {0} is closed; load or resume it first")]
@@ -27,6 +27,9 @@ pub enum HubError {
     /// With what is wrong with each configured provider; nothing for somebody who has configured none.
     #[error("{}", no_model(.0))]
     NoModel(Vec<String>),
+    /// The model that was chosen. With what to do about it.
+    #[error("{model} can't be used: {why}")]
+    UnusableModel { model: ModelRef, why: String },
     #[error(transparent)]
     Store(#[from] StoreError),
     #[error("internal error: {0}")]
@@ -46,7 +49,7 @@ fn did_you_mean(nearest: &Option<SessionId>) -> String {
 fn no_model(problems: &[String]) -> String {
     match problems {
         [] => "no model is available yet. Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
-               `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again"
+               `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM); then try again. `attache doctor` checks all of it"
             .to_owned(),
         problems => format!("no model is available. {} Then try again", problems.join(" ")),
     }

@@ -121,6 +121,8 @@ pub struct Settings {
     pub containment: HostContainment,
     /// Whether anybody can be asked.
     pub people: People,
+    /// Whether another model answers while the one that was chosen can't be used.
+    pub stand_in: ModelStandIn,
     /// What the system prompt says of the machine (`linux x86_64`).
     pub platform: String,
 }
@@ -140,9 +142,19 @@ impl Settings {
             approval: Approval::Ask,
             containment: Containment::None.into(),
             people: People::Present,
+            stand_in: ModelStandIn::Allowed,
             platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         }
     }
+}
+
+/// What becomes of a prompt whose model can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelStandIn {
+    /// Another model answers, and a notice says so: people read it and choose.
+    Allowed,
+    /// The prompt is refused with the reason: a script reads no notice.
+    Refused,
 }
 
 /// Whether anybody can be asked on this host.
@@ -152,4 +164,7 @@ pub enum People {
     Present,
     /// Headless: what would be asked is denied.
     Absent,
+    /// A program answers, always with no: it counts what was not permitted beforehand. For the model nobody is
+    /// there.
+    OnlyAProgram,
 }

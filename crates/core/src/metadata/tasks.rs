@@ -20,6 +20,9 @@ pub struct ChildOf {
 }
 
 impl ChildOf {
+    /// Public: a store that lists sessions leaves those with it out, whoever asks.
+    pub const NESTED: &str = "nested";
+
     /// A child of this session and call.
     pub fn new(started_by: &str, call_id: CallId, transcript: Transcript) -> Self {
         Self { started_by: started_by.to_owned(), call_id, nested: transcript == Transcript::Nested }

@@ -104,6 +104,8 @@ pub enum Decision {
     Allow,
     /// The call is denied, and the model told so.
     Reject,
+    /// With what the person said about it.
+    RejectBecause(String),
     /// The answers to its questions.
     Said(Vec<Said>),
     /// The user would not answer its questions.

@@ -71,7 +71,9 @@ pub struct Permission {
     /// What "always" would mean, in words: `cargo test …`, `changes to /w/a`. `None`: it would not hold, so it
     /// is not offered.
     pub rule_name: Option<String>,
-    /// The same for all edits in the workspace, where the call is one.
+    /// The rules that would let it pass without a question, each as `PERMISSION:PATTERN`. Empty: none would.
+    pub rules: Vec<String>,
+    /// The same as `rule_name` for all edits in the workspace, where the call is one.
     pub edits_name: Option<String>,
     /// Directories outside the session's own that the call would touch.
     pub outside: Vec<PathBuf>,
@@ -130,6 +132,8 @@ pub enum Answer {
     AllowEdits,
     /// To questions: none of the choices.
     RejectOnce,
+    /// With what the person said about it, for the model.
+    RejectBecause(String),
     /// Neither this call nor any like it.
     RejectAlways,
     /// One for each question, in their order.

@@ -22,8 +22,8 @@ pub struct ServerEntry {
     pub origin: ServerOrigin,
     /// How it is reached.
     pub transport: ServerTransport,
-    /// Whether its process reaches the network.
-    pub network: ServerNetwork,
+    /// What its process may do beside reading.
+    pub rights: ServerRights,
     /// How long it may take for what.
     pub deadlines: ServerDeadlines,
     /// Whether it may ask our model.
@@ -134,15 +134,54 @@ impl Debug for HiddenText {
     }
 }
 
-/// Whether a local server reaches the network.
+/// What a local server may do beside reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ServerNetwork {
-    /// It does.
+pub struct ServerRights {
+    /// Reach the network.
+    pub network: ServerRight,
+    /// Write in the workspace.
+    pub write: ServerRight,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerRight {
+    /// It may.
     Granted,
-    /// Nobody said: it does unless what it runs is a file of the workspace, which an agent could change.
+    /// By default: granted unless what the server runs is of the workspace, where an agent could change it.
     UnlessOfWorkspace,
     /// It does not.
     Withheld,
+}
+
+impl ServerRights {
+    /// Of a server that the user or a client named, where nothing else is said.
+    pub const USUAL: Self =
+        Self { network: ServerRight::UnlessOfWorkspace, write: ServerRight::UnlessOfWorkspace };
+
+    /// Of one that a project named.
+    pub const OF_PROJECT: Self =
+        Self { network: ServerRight::Withheld, write: ServerRight::UnlessOfWorkspace };
+}
+
+impl ServerRight {
+    /// What an entry says about it, else `usual`.
+    pub fn said(said: Option<bool>, usual: Self) -> Self {
+        match said {
+            Some(true) => Self::Granted,
+            Some(false) => Self::Withheld,
+            None => usual,
+        }
+    }
+
+    /// What an entry would have to say; `None` for the default.
+    pub fn word(self) -> Option<bool> {
+        match self {
+            Self::Granted => Some(true),
+            Self::UnlessOfWorkspace => None,
+            Self::Withheld => Some(false),
+        }
+    }
 }
 
 /// Whether a server may ask for answers of a model.

@@ -242,6 +242,12 @@ pub trait Model: Send + Sync + Debug {
         self.available().iter().find(|info| info.model.names_same_model(model)).cloned()
     }
 
+    /// Why a model that is not described can't be used and what to do, without a full stop: `no key: set X`.
+    /// `None` if there is no such model at all. Quick, sends nothing.
+    fn why_not(&self, _model: &ModelRef) -> Option<String> {
+        None
+    }
+
     /// What is wrong with each configured provider that gives no models, in whole sentences for a user: the
     /// address, what answered there and what to do. As of the last look; quick, sends nothing.
     fn provider_problems(&self) -> Vec<String> {

@@ -65,7 +65,11 @@ impl OpenQuestion {
             (About::Permission(_), Answer::Said(_) | Answer::Unsaid | Answer::Unable) => Answer::RejectOnce,
             (
                 About::Questions(_),
-                Answer::AllowOnce | Answer::AllowAlways | Answer::AllowEdits | Answer::RejectAlways,
+                Answer::AllowOnce
+                | Answer::AllowAlways
+                | Answer::AllowEdits
+                | Answer::RejectBecause(_)
+                | Answer::RejectAlways,
             ) => Answer::Unsaid,
             (
                 About::ModeSwitch(_),
@@ -143,6 +147,7 @@ impl Session {
             Answer::Unable => Decision::Unasked,
             Answer::Nobody => Decision::Nobody,
             Answer::RejectOnce => Decision::Reject,
+            Answer::RejectBecause(words) => Decision::RejectBecause(words),
             Answer::AllowAlways => {
                 self.remember(Action::Allow, AlwaysScope::Call);
                 Decision::Allow

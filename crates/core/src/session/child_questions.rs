@@ -139,6 +139,7 @@ impl Session {
             | Answer::AllowAlways
             | Answer::AllowEdits
             | Answer::RejectOnce
+            | Answer::RejectBecause(_)
             | Answer::RejectAlways
             | Answer::Said(_)
             | Answer::Unsaid
@@ -164,6 +165,7 @@ impl Session {
         let status = match answer {
             Answer::AllowOnce | Answer::AllowAlways | Answer::AllowEdits | Answer::Said(_) => "completed",
             Answer::RejectOnce
+            | Answer::RejectBecause(_)
             | Answer::RejectAlways
             | Answer::Unsaid
             | Answer::Unable

@@ -8,7 +8,8 @@ use super::{Session, SessionCommand};
 use crate::agents::{Agent, DEFAULT_AGENT};
 use crate::choices::{Chosen, Mode, SAME_MODE};
 use crate::chunk::Chunk;
-use crate::hub::{self, HubError};
+use crate::command_templates::TurnChoice;
+use crate::hub::{self, HubError, ModelStandIn};
 use crate::ids::MessageId;
 use crate::journal::Author;
 use crate::notice;
@@ -139,11 +140,32 @@ impl Session {
         level.filter(|level| info.thought_levels.contains(level))
     }
 
+    /// The model that was chosen for an agent, if it can't be used.
+    fn missing_model(&self, agent: &Agent) -> Option<ModelRef> {
+        let missing = self.wanted_model(agent).filter(|model| self.describe(model).is_none());
+        missing.map(|model| model.without_variant())
+    }
+
+    /// Where no other model may answer, the one that was chosen has to be there; its key may have turned up
+    /// since the last look.
+    pub(super) async fn demand_chosen_model(&self, choice: &TurnChoice) -> Result<(), HubError> {
+        match self.hub.ports.settings.stand_in {
+            ModelStandIn::Allowed => return Ok(()),
+            // What a command of the user names was checked with its words.
+            ModelStandIn::Refused if choice.model.is_some() => return Ok(()),
+            ModelStandIn::Refused => {}
+        }
+        let agent = self.agent_of(choice)?;
+        if self.missing_model(&agent).is_none() {
+            return Ok(());
+        }
+        self.hub.clone().refresh_choices().await;
+        self.missing_model(&agent).map_or(Ok(()), |missing| Err(self.hub.unusable_model(&missing)))
+    }
+
     /// Says which model takes the place of one that can't be used any more.
     pub(super) fn tell_of_missing_model(&mut self, telling: MissingModelNotice) {
-        let wanted = self.current_agent().ok().and_then(|agent| self.wanted_model(&agent));
-        let missing = wanted.filter(|model| self.describe(model).is_none());
-        let missing = missing.map(|model| model.without_variant());
+        let missing = self.current_agent().ok().and_then(|agent| self.missing_model(&agent));
         let known = self.missed == missing;
         self.missed = missing;
         if known && telling == MissingModelNotice::News {
@@ -151,10 +173,14 @@ impl Session {
         }
         // Without any model the prompts themselves are refused, with the reason.
         let (Some(missing), Some(instead)) = (&self.missed, self.current_model()) else { return };
+        if self.hub.ports.settings.stand_in == ModelStandIn::Refused {
+            return;
+        }
+        let why = self.hub.ports.model.why_not(missing).map(|why| format!("{why}. ")).unwrap_or_default();
         let notice = SessionCommand::Notice {
             severity: "warning",
             title: format!("{missing} is not available; {} answers instead", instead.model),
-            description: Some("It is used again as soon as its provider can be.".into()),
+            description: Some(format!("{why}It is used again as soon as its provider can be.")),
         };
         self.tell_ourselves(notice);
     }
@@ -206,7 +232,7 @@ impl Session {
         let choices = self.hub.choices.get();
         let info = choices.model(&model);
         let Some(info) = info else {
-            return Err(HubError::Invalid(choices.unknown_model(&model.to_string())));
+            return Err(self.hub.unusable_model(&model));
         };
         let kept = self.chosen()?.thought.filter(|level| info.thought_levels.contains(level));
         self.choose_model(&info.model, kept).await

@@ -146,6 +146,9 @@ pub(super) fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, H
         let named = ModelRef::new(provider, model);
         return match choices.model(&named) {
             Some(_) => Ok(named),
+            None if session.hub.ports.model.why_not(&named).is_some() => {
+                Err(session.hub.unusable_model(&named))
+            }
             None => Err(HubError::Invalid(choices.unknown_model(wanted))),
         };
     }

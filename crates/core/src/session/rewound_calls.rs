@@ -6,9 +6,10 @@ use std::collections::HashSet;
 use serde::Deserialize;
 
 use super::Session;
-use crate::hub::HubError;
+use crate::hub::{Hub, HubError};
 use crate::ids::SessionId;
 use crate::journal::replay::parts_of;
+use crate::limits::{TASK_LOOK, TASK_REST};
 use crate::part::Part;
 use crate::ports::store::{PartRow, SeqSpan, SpanMessages};
 use crate::snapshot::{self, CallSnapshot};
@@ -55,19 +56,36 @@ impl Session {
         Ok(Some(ChildCalls { told: told_in(&content.snapshots)?, works: record.live_run.is_some() }))
     }
 
-    /// Ends the background tasks that were started from here on: who takes back that they began does not want
-    /// them to go on. Their results say so, and begin no turn.
+    /// Ends the background tasks that were started from here on, and waits until they have: who takes back that
+    /// they began does not want them to go on. Their results say so, and begin no turn.
     pub(super) async fn cancel_tasks_since(&self, seq: i64) -> Result<(), HubError> {
         let store = &self.hub.ports.store;
+        let mut cancelled = Vec::new();
         for child in self.children.in_background() {
             let record = store.session(child).await?;
             let Some(message_id) = record.and_then(|record| record.row.parent_message_id) else { continue };
             let started = store.message(&message_id).await?.and_then(|(row, _)| row.seq);
             if started.is_some_and(|started| started >= seq) {
                 self.children.cancel_one(child);
+                cancelled.push(child.clone());
             }
         }
+        // Whatever does not hear it in time is told as still at work.
+        let all_rest = async {
+            for child in &cancelled {
+                self.rest_of(child).await;
+            }
+        };
+        drop(tokio::time::timeout(TASK_REST, all_rest).await);
         Ok(())
+    }
+
+    /// Comes back when the session of a child has nothing under way.
+    async fn rest_of(&self, child: &SessionId) {
+        let Some(child) = Hub::of(self.hub.clone()).opened(child) else { return };
+        while child.status().await.is_ok_and(|status| status.is_active()) {
+            tokio::time::sleep(TASK_LOOK).await;
+        }
     }
 }
 

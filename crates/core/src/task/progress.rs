@@ -3,14 +3,17 @@
 
 use std::collections::VecDeque;
 
-use crate::chunk::Chunk;
+use serde::Deserialize;
+
+use crate::chunk::{Chunk, Rest};
 use crate::entry::SharedSegment;
 use crate::ids::CallId;
 use crate::legible::legible_line;
-use crate::limits::{CALL_TITLE_CHARACTERS, TASK_CALLS_SHOWN};
+use crate::limits::{CALL_TITLE_CHARACTERS, TASK_CALLS_SHOWN, TASK_DENIED_SHOWN};
 use crate::metadata::own;
 use crate::part::Role;
-use crate::ports::tool::{Presentation, Shown};
+use crate::ports::tool::{DeniedWithin, Presentation, Shown};
+use crate::watchdog::Verdict;
 
 #[derive(Debug)]
 pub(super) struct ChildView {
@@ -22,18 +25,28 @@ pub(super) struct ChildView {
     all_calls: usize,
     does: &'static str,
     tokens: u64,
+    denied: Vec<DeniedWithin>,
 }
 
 #[derive(Debug)]
 struct ShownCall {
     call_id: CallId,
+    tool: String,
     title: String,
     mark: &'static str,
 }
 
 impl ChildView {
     pub(super) fn new(call: Presentation, name: String) -> Self {
-        Self { call, name, calls: VecDeque::new(), all_calls: 0, does: "waits for its turn", tokens: 0 }
+        Self {
+            call,
+            name,
+            calls: VecDeque::new(),
+            all_calls: 0,
+            does: "waits for its turn",
+            tokens: 0,
+            denied: Vec::new(),
+        }
     }
 
     pub(super) fn begins(&mut self) {
@@ -55,7 +68,7 @@ impl ChildView {
             Chunk::TextStart { .. } => self.does("writes"),
             Chunk::ToolInputAvailable { call_id, tool_name, rest, .. } => {
                 let title = rest.tool_metadata().and_then(|metadata| own(metadata)?.get("title")?.as_str());
-                self.call(call_id, title.filter(|title| !title.is_empty()).unwrap_or(tool_name));
+                self.call(call_id, tool_name, title.filter(|title| !title.is_empty()).unwrap_or(tool_name));
                 self.does("works");
                 true
             }
@@ -64,15 +77,19 @@ impl ChildView {
                 self.does("waits for an answer");
                 true
             }
-            Chunk::ToolOutputAvailable { call_id, preliminary, .. } => {
+            Chunk::ToolOutputAvailable { call_id, preliminary, rest, .. } => {
                 // What a running call shows of itself is its own business.
                 let is_over = *preliminary != Some(true);
+                if is_over {
+                    self.learn_denials(call_id, rest);
+                }
                 self.mark(call_id, if is_over { "✓" } else { "…" });
                 self.does("works") || is_over
             }
-            Chunk::ToolOutputError { call_id, .. }
-            | Chunk::ToolInputError { call_id, .. }
-            | Chunk::ToolOutputDenied { call_id, .. } => {
+            Chunk::ToolOutputError { call_id, rest, .. }
+            | Chunk::ToolInputError { call_id, rest, .. }
+            | Chunk::ToolOutputDenied { call_id, rest } => {
+                self.learn_denials(call_id, rest);
                 self.mark(call_id, "✗");
                 self.does("works");
                 true
@@ -107,7 +124,26 @@ impl ChildView {
         std::mem::replace(&mut self.does, does) != does
     }
 
-    fn call(&mut self, call_id: &CallId, title: &str) {
+    /// What was denied, here or further below. A person's answer is known to whoever was asked.
+    fn learn_denials(&mut self, call_id: &CallId, rest: &Rest) {
+        let shown = rest.tool_metadata().and_then(own).map(Presentation::deserialize);
+        let Some(Ok(shown)) = shown else { return };
+        let verdict = shown.decision.filter(Verdict::denies_by_itself);
+        if let Some(verdict) = verdict {
+            let call = self.calls.iter().find(|call| call.call_id == *call_id);
+            let (tool, title) = call.map(|call| (call.tool.clone(), call.title.clone())).unwrap_or_default();
+            self.denied.push(DeniedWithin { tool, title, why: verdict.reason.in_words() });
+        }
+        self.denied.extend(shown.denied_within);
+        self.denied.truncate(TASK_DENIED_SHOWN);
+    }
+
+    /// What was denied to the child so far.
+    pub(super) fn denied(&self) -> &[DeniedWithin] {
+        &self.denied
+    }
+
+    fn call(&mut self, call_id: &CallId, tool: &str, title: &str) {
         let title: String = legible_line(title).chars().take(CALL_TITLE_CHARACTERS).collect();
         // A call is told again once it is understood.
         if let Some(known) = self.calls.iter_mut().find(|known| known.call_id == *call_id) {
@@ -115,7 +151,8 @@ impl ChildView {
             return;
         }
         self.all_calls += 1;
-        self.calls.push_back(ShownCall { call_id: call_id.clone(), title, mark: "…" });
+        self.calls
+            .push_back(ShownCall { call_id: call_id.clone(), tool: tool.to_owned(), title, mark: "…" });
         if self.calls.len() > TASK_CALLS_SHOWN {
             self.calls.pop_front();
         }

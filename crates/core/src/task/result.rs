@@ -85,7 +85,10 @@ pub(super) async fn transcript(hub: &Hub, child: &SessionId) -> Option<String> {
         tracing::warn!(%error, session = %child, "the transcript of a task is lost");
         return None;
     }
-    Some(cut(&String::from_utf8_lossy(&text), NESTED_TRANSCRIPT_BYTES, ""))
+    let text = String::from_utf8_lossy(&text);
+    // Behind what an export says of the session itself.
+    let said = text.find("\n## ").map_or("", |at| &text[at + 1..]);
+    Some(cut(said.trim_end(), NESTED_TRANSCRIPT_BYTES, ""))
 }
 
 /// A result within what its parent's context has room for; the whole is in the child's session.

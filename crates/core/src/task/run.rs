@@ -17,7 +17,7 @@ use crate::json_schema::Schema;
 use crate::limits::{SCHEMA_RETRIES, TASK_VIEW};
 use crate::part::Part;
 use crate::ports::Client;
-use crate::ports::tool::{OutcomeMetadata, Presentation, Progress, Shown, ToolOutcome};
+use crate::ports::tool::{DeniedWithin, OutcomeMetadata, Presentation, Progress, Shown, ToolOutcome};
 use crate::prompt::{Prompt, PromptSource};
 use crate::turn::TurnEnd;
 use crate::work_state::ChangesMark;
@@ -50,6 +50,7 @@ pub(super) struct TaskReport {
     result: Result<Value, String>,
     result_bytes: usize,
     changes: ChangesMark,
+    denied: Vec<DeniedWithin>,
 }
 
 impl ChildRun {
@@ -75,6 +76,7 @@ impl ChildRun {
             child: self.child.id().clone(),
             name: self.agent.name.to_string(),
             summary: view.summary(),
+            denied: view.denied().to_vec(),
             transcript,
             result: result.unwrap_or_else(|error| Err(error.to_string())),
             result_bytes: self.result_bytes,
@@ -204,15 +206,21 @@ fn fitting(schema: &Value, said: &str) -> Result<Value, String> {
 impl TaskReport {
     /// The result of the call.
     pub(super) fn outcome(self) -> ToolOutcome {
-        let mut content =
-            vec![Shown::Text { text: format!("{}: {}, session {}", self.name, self.summary, self.child) }];
+        let place = match &self.transcript {
+            None => format!(", session {}", self.child),
+            // It is all here; its session is for nobody to find.
+            Some(_) => String::new(),
+        };
+        let mut content = vec![Shown::Text { text: format!("{}: {}{place}", self.name, self.summary) }];
         if let Some(transcript) = &self.transcript {
             content.push(Shown::Text { text: transcript.clone() });
         }
         let changes = Some(self.changes.clone()).filter(|changes| *changes != ChangesMark::default());
         let metadata =
             changes.map(|changes| OutcomeMetadata { changes: Some(changes), ..OutcomeMetadata::default() });
-        let presentation = |content| Presentation { content, metadata, ..Presentation::default() };
+        let denied_within = self.denied.clone();
+        let presentation =
+            |content| Presentation { content, metadata, denied_within, ..Presentation::default() };
         match self.bounded() {
             Ok(data) => {
                 let text = data.as_str().map_or_else(|| data.to_string(), str::to_owned);
@@ -237,7 +245,7 @@ impl TaskReport {
         match &self.result {
             Ok(Value::String(text)) => Ok(Value::String(cut(text))),
             Ok(value) => Ok(value.clone()),
-            Err(text) => Err(cut(&format!("{}: {text}", self.name))),
+            Err(text) => Err(cut(&format!("{}: {text}\n(its session: {})", self.name, self.child))),
         }
     }
 }

@@ -9,6 +9,7 @@ use super::results::{approval, finished, said, switched_to};
 use super::{StepStop, Turn};
 use crate::chunk::{Chunk, Rest};
 use crate::hub::People;
+use crate::limits::REJECTION_CHARS;
 use crate::ports::backend::{Answered, Decision, SwitchedMode};
 use crate::ports::client::{About, Ask, ModeProposal, WhenAsked};
 use crate::ports::store::Change;
@@ -36,6 +37,24 @@ fn rejection(about: &About) -> &'static str {
     }
 }
 
+/// The same with the person's own words, where there are some.
+fn rejection_with(about: &About, decision: &Decision) -> String {
+    let text = rejection(about);
+    match decision {
+        Decision::RejectBecause(words) => {
+            let words: String = words.chars().take(REJECTION_CHARS).collect();
+            format!("{text}, and said: {words}")
+        }
+        Decision::Allow
+        | Decision::Reject
+        | Decision::Said(_)
+        | Decision::Unsaid
+        | Decision::Unasked
+        | Decision::Nobody
+        | Decision::End(_) => text.to_owned(),
+    }
+}
+
 /// The same where no one could be asked.
 fn nobody(about: &About) -> &'static str {
     match about {
@@ -58,7 +77,7 @@ impl Turn {
                 let about = About::Questions(questions.as_slice().into());
                 Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }
-            People::Present | People::Absent => {
+            People::Present | People::Absent | People::OnlyAProgram => {
                 let Judged { grants: directories, network, writes, .. } = judged;
                 Gate::Open(Grant { directories, network, writes })
             }
@@ -72,7 +91,7 @@ impl Turn {
                 let about = About::ModeSwitch(proposal);
                 Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }
-            (Some(_), People::Absent) => {
+            (Some(_), People::Absent | People::OnlyAProgram) => {
                 Gate::Refused("no one is connected who could switch the mode".to_owned())
             }
             (None, _) => Gate::Refused("there is no other mode here that could go on".to_owned()),
@@ -117,9 +136,12 @@ impl Turn {
         let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
         let (approved, reason) = match decision {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => (true, None),
-            Decision::Reject => {
-                let text = rejection(&ask.about);
-                (false, Some(index.map_or_else(|| text.to_owned(), |index| self.calls[index].warned(text))))
+            Decision::Reject | Decision::RejectBecause(_) => {
+                let text = match self.hub.ports.settings.people {
+                    People::Present => rejection_with(&ask.about, &decision),
+                    People::Absent | People::OnlyAProgram => nobody(&ask.about).to_owned(),
+                };
+                (false, Some(index.map_or_else(|| text.clone(), |index| self.calls[index].warned(&text))))
             }
             Decision::Nobody => (false, Some(nobody(&ask.about).to_owned())),
             Decision::End(reason) => (false, Some(reason.to_owned())),
@@ -147,6 +169,7 @@ impl Turn {
                 Decision::End(_) => Err(StepStop::Aborted),
                 Decision::Allow
                 | Decision::Reject
+                | Decision::RejectBecause(_)
                 | Decision::Said(_)
                 | Decision::Unsaid
                 | Decision::Unasked
@@ -166,6 +189,7 @@ impl Turn {
             (
                 Decision::Allow
                 | Decision::Reject
+                | Decision::RejectBecause(_)
                 | Decision::Said(_)
                 | Decision::Unsaid
                 | Decision::Unasked

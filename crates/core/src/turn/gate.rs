@@ -11,7 +11,8 @@ use crate::ports::client::{About, Ask, Permission};
 use crate::ports::delegate::Offers;
 use crate::ports::tool::{Access, Effect, Site};
 use crate::watchdog::{
-    Action, Always, HostContainment, Judged, Matter, READING_COMMANDS_RUN, Reason, Scope, Verdict,
+    Action, Always, EDIT, HostContainment, Judged, Matter, READ, READING_COMMANDS_RUN, Reason, Scope,
+    Verdict, escaped,
 };
 
 /// What becomes of a call before it runs.
@@ -78,7 +79,7 @@ impl Turn {
             (Action::Ask, People::Absent) => {
                 Gate::Refused(planned.untouched("no one is connected who could allow it"))
             }
-            (Action::Ask, People::Present) => {
+            (Action::Ask, People::Present | People::OnlyAProgram) => {
                 let about = self.about_permission(call, judged);
                 Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }
@@ -122,10 +123,24 @@ impl Turn {
     }
 
     pub(super) fn about_permission(&self, call: &Call, judged: Judged) -> About {
-        let rule_name = self.always_like(call).map(|always| always.name);
+        let always = self.always_like(call);
+        let rules = always.as_ref().map(|always| self.typed(always)).unwrap_or_default();
+        let rule_name = always.map(|always| always.name);
         let edits_name = self.always_edits(call).map(|always| always.name);
         let why = judged.verdict.why_asked();
-        About::Permission(Permission { why, rule_name, edits_name, outside: judged.outside })
+        About::Permission(Permission { why, rule_name, rules, edits_name, outside: judged.outside })
+    }
+
+    /// Its rules as people type them, with paths of the workspace as they are named there.
+    fn typed(&self, always: &Always) -> Vec<String> {
+        let root = format!("{}/", escaped(&self.setup.workspace.root.to_string_lossy()));
+        let rules = always.rules(Action::Allow).into_iter();
+        let typed = rules.map(|rule| {
+            let names_paths = rule.permission == READ || rule.permission == EDIT;
+            let below = rule.pattern.strip_prefix(&root).filter(|rest| names_paths && !rest.starts_with('~'));
+            format!("{}:{}", rule.permission, below.unwrap_or(&rule.pattern))
+        });
+        typed.collect()
     }
 
     /// What an "always" answer about this call means; `None` where it would mean nothing.

@@ -86,7 +86,7 @@ impl Pattern {
 }
 
 /// So that a pattern matches exactly this text.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('*', "\\*")
 }
 

@@ -69,8 +69,8 @@ pub struct ManifestRule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Rule>);
 
-pub(super) const READ: &str = "read";
-pub(super) const EDIT: &str = "edit";
+pub(crate) const READ: &str = "read";
+pub(crate) const EDIT: &str = "edit";
 pub(super) const BASH: &str = "bash";
 pub(super) const NETWORK: &str = "network";
 
@@ -79,6 +79,24 @@ pub(super) const ACCESSES: [&str; 4] = [READ, EDIT, BASH, NETWORK];
 
 /// Tools of other servers are named `mcp:SERVER:TOOL`.
 const MCP: &str = "mcp:";
+
+/// What others call a permission, and what it is called here.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("shell", BASH),
+    ("sh", BASH),
+    ("command", BASH),
+    ("exec", BASH),
+    ("write", EDIT),
+    ("file", EDIT),
+    ("net", NETWORK),
+    ("http", NETWORK),
+    ("host", NETWORK),
+];
+
+/// The permission that is meant by a name that other programs have for it.
+pub fn meant_permission(name: &str) -> Option<&'static str> {
+    OTHER_NAMES.into_iter().find(|(other, _)| *other == name).map(|(_, ours)| ours)
+}
 
 impl Action {
     /// Every action.

@@ -117,6 +117,11 @@ impl Verdict {
         }
     }
 
+    /// Whether a rule, a hook or what holds here is against it, and no answer of a person.
+    pub fn denies_by_itself(&self) -> bool {
+        self.action == Action::Deny && !matches!(self.reason, Reason::Person { .. })
+    }
+
     /// The stricter of the two; of two that are alike the one that says more.
     pub(super) fn or_stricter(self, other: Self) -> Self {
         if (other.action, other.reason.weight()) > (self.action, self.reason.weight()) { other } else { self }

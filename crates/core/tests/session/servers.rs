@@ -8,8 +8,8 @@ use attache_core::hub::SessionPlace;
 use attache_core::part::ToolState;
 use attache_core::ports::client::Answer;
 use attache_core::ports::mcp::{
-    ArgumentNeed, HiddenText, OAuthSettings, PromptArgument, ServerDeadlines, ServerEntry, ServerNetwork,
-    ServerOrigin, ServerPrompt, ServerSampling, ServerTransport,
+    ArgumentNeed, HiddenText, OAuthSettings, PromptArgument, ServerDeadlines, ServerEntry, ServerOrigin,
+    ServerPrompt, ServerRights, ServerSampling, ServerTransport,
 };
 use attache_core::turn::TurnEnd;
 use attache_testkit::fakes::servers::FakeServers;
@@ -47,7 +47,7 @@ fn entry(name: &str) -> ServerEntry {
             environment,
             directory: None,
         },
-        network: ServerNetwork::Granted,
+        rights: ServerRights::USUAL,
         deadlines: ServerDeadlines::default(),
         sampling: ServerSampling::Refused,
         oauth: OAuthSettings::default(),

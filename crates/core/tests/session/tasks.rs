@@ -275,7 +275,7 @@ async fn an_opaque_child_is_in_its_parents_call_and_in_no_list() {
         task("t", "opaque", "job")
     );
     let world = stage(&script);
-    let (_process, session) = world.session().await;
+    let (process, session) = world.session().await;
     assert_eq!(say(&session, "go").await, FINISHED);
     let call = &tools_of(&world.answers(session.id())[0])[0];
     assert_eq!(call.output, Some(json!("Two.")));
@@ -284,6 +284,10 @@ async fn an_opaque_child_is_in_its_parents_call_and_in_no_list() {
     let child = children(&world, session.id())[0].clone();
     let row = world.disk.lock().unwrap().sessions[&child].clone();
     assert_eq!(row.metadata.child_of().unwrap().transcript(), attache_core::agents::Transcript::Nested);
+    assert!(!shown.contains(child.as_str()), "its session is for nobody to find: {shown}");
+    let query = SessionQuery { limit: 10, listed: ListedSessions::WithChildren, ..SessionQuery::default() };
+    let listed = process.hub.list(query).await.unwrap();
+    assert_eq!(listed.iter().map(|row| &row.id).collect::<Vec<_>>(), [session.id()]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,8 +10,8 @@ use attache_core::chunk::{Chunk, json};
 use attache_core::events::{EventKind, RunState};
 use attache_core::hooks::Hook;
 use attache_core::hub::{
-    AttachFrom, Attachment, Hub, HubError, NewSession, People, Ports, SessionHandle, Settings, Ticket,
-    TurnOutcome,
+    AttachFrom, Attachment, Hub, HubError, ModelStandIn, NewSession, People, Ports, SessionHandle, Settings,
+    Ticket, TurnOutcome,
 };
 use attache_core::ids::{Ids, MessageId, SessionId};
 use attache_core::part::{Part, Role, ToolPart};
@@ -85,6 +85,7 @@ impl World {
                 hooks: Arc::default(),
                 containment: Containment::None.into(),
                 people: People::Present,
+                stand_in: ModelStandIn::Allowed,
                 platform: "test".into(),
             },
             backend: Arc::new(NativeBackend),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use attache_core::agents::Agents;
 use attache_core::chunk::json::encode_into;
-use attache_core::hub::{Attachment, Hub, People, Ports, SessionHandle, Settings, Ticket};
+use attache_core::hub::{Attachment, Hub, ModelStandIn, People, Ports, SessionHandle, Settings, Ticket};
 use attache_core::ids::{CallId, Ids, SessionId};
 use attache_core::ports::client::{Answer, Ask, Client};
 use attache_core::ports::{BoxFuture, Clock};
@@ -97,6 +97,7 @@ impl World {
                 hooks: Arc::default(),
                 containment: Containment::None.into(),
                 people: People::Present,
+                stand_in: ModelStandIn::Allowed,
                 platform: "simulated".into(),
             },
         });

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use attache_core::ids::MessageId;
-use attache_core::metadata::{MessageMeta, SessionMeta};
+use attache_core::agents::Transcript;
+use attache_core::ids::{CallId, MessageId};
+use attache_core::metadata::{ChildOf, MessageMeta, SessionMeta};
 use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch, Snippet};
 use attache_core::ports::store::{Change, SessionPatch, Store};
 use attache_store::{Durability, ReadOnlyStore, SearchIndex, SqliteStore};
@@ -290,4 +291,21 @@ async fn a_broken_index_is_made_anew() {
     assert_eq!(opened.set_aside, None);
     assert!(opened.store.session(&session_id("a")).await.unwrap().is_some());
     assert_eq!(messages(&opened.store, "haystack").await, ["a0"]);
+}
+
+#[tokio::test]
+async fn what_is_in_the_call_of_a_task_is_found_there_and_not_in_its_session() {
+    let home = Home::new();
+    let store = home.open();
+    conversation(&store, "a", &["the harbour is closed"]).await;
+    for (name, transcript) in [("child", Transcript::OwnSession), ("nested", Transcript::Nested)] {
+        let epoch = conversation(&store, name, &["the harbour is open"]).await;
+        let mut metadata = SessionMeta::default();
+        metadata.set_child_of(&ChildOf::new("build", CallId::new("c"), transcript));
+        let patch = Change::PatchSession(SessionPatch { metadata, ..SessionPatch::default() });
+        fenced(&store, name, epoch, vec![patch]).await.unwrap();
+    }
+    let mut found = messages(&store, "harbour").await;
+    found.sort();
+    assert_eq!(found, ["a0", "child0"]);
 }

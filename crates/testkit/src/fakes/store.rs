@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use attache_core::agents::Transcript;
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::part::Role;
 use attache_core::ports::BoxFuture;
@@ -168,7 +169,9 @@ impl Store for MemoryStore {
         self.read(move |disk| {
             let is_listed = |row: &SessionRow| match &query.listed {
                 ListedSessions::Own => row.metadata.child_of().is_none(),
-                ListedSessions::WithChildren => true,
+                ListedSessions::WithChildren => {
+                    row.metadata.child_of().is_none_or(|child| child.transcript() == Transcript::OwnSession)
+                }
                 ListedSessions::ChildrenOf(parent) => {
                     row.metadata.child_of().is_some() && row.parent_id.as_ref() == Some(parent)
                 }

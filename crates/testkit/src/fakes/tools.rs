@@ -206,7 +206,10 @@ impl Tool for Fake {
             }
             // As large as the test wants it.
             let filler = input.get("bytes").and_then(Value::as_u64).unwrap_or_default();
-            let data = format!("{} done{}", self.spec().id, "x".repeat(filler as usize));
+            // Something new each time, where the test wants it.
+            let is_new = input.get("news").and_then(Value::as_bool).unwrap_or_default();
+            let news = if is_new { format!(" {}", self.runs.all().len()) } else { String::new() };
+            let data = format!("{} done{news}{}", self.spec().id, "x".repeat(filler as usize));
             ToolOutcome::Output { data: json!(data), presentation: shown }
         })
     }

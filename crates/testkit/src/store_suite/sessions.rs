@@ -176,10 +176,12 @@ pub async fn sessions_of_tasks_are_listed_on_request_only<S: Storage>() {
         ("fork", Some("a"), false),
         ("child", Some("a"), true),
         ("grandchild", Some("child"), true),
+        ("nested", Some("a"), true),
     ] {
         let mut row = SessionRow { parent_id: parent.map(session_id), ..session(name) };
         if is_child {
-            row.metadata.set_child_of(&ChildOf::new("build", CallId::new("c"), Transcript::default()));
+            let transcript = if name == "nested" { Transcript::Nested } else { Transcript::OwnSession };
+            row.metadata.set_child_of(&ChildOf::new("build", CallId::new("c"), transcript));
         }
         let mut changes = vec![Change::CreateSession(Box::new(row))];
         if name != "grandchild" {
@@ -196,7 +198,11 @@ pub async fn sessions_of_tasks_are_listed_on_request_only<S: Storage>() {
     };
     assert_eq!(names(ListedSessions::Own).await, "a fork");
     assert_eq!(names(ListedSessions::WithChildren).await, "a child fork");
-    assert_eq!(names(ListedSessions::ChildrenOf(session_id("a"))).await, "child");
+    assert_eq!(
+        names(ListedSessions::ChildrenOf(session_id("a"))).await,
+        "child nested",
+        "whoever deletes a session finds all of its children"
+    );
     assert_eq!(
         names(ListedSessions::ChildrenOf(session_id("child"))).await,
         "grandchild",

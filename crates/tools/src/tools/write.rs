@@ -86,7 +86,13 @@ impl Mutation for WriteCall {
             OriginalContent::Text(old) => {
                 let difference = Difference::between(&old.body, &body);
                 let shown = diff::replaced_file(&self.path, &old.body, &body, &difference);
-                (difference.stat(), difference.locations(&self.path), shown)
+                let unread = match original.knowledge {
+                    Knowledge::None => {
+                        format!("; you had not read what it replaces, {} lines", old.body.lines().count())
+                    }
+                    Knowledge::Current | Knowledge::Partial | Knowledge::Outdated => String::new(),
+                };
+                (difference.stat() + &unread, difference.locations(&self.path), shown)
             }
             OriginalContent::Missing(_) => {
                 let summary = format!("new file, {}", Difference::between("", &body).stat());

@@ -1,8 +1,11 @@
-//! What is offered for the word at the cursor: commands behind `/`, files behind `@`. Chooses nothing.
+//! What is offered for the word at the cursor: commands behind `/`, files and sessions behind `@`. Chooses
+//! nothing.
 
 use agent_client_protocol_schema::v1::{AvailableCommand, AvailableCommandInput};
 
+use super::Vocabulary;
 use super::files::KnownFiles;
+use super::sessions::KnownSessions;
 use crate::screen::harmless;
 use crate::screen::limits::COMPLETIONS;
 
@@ -43,22 +46,30 @@ pub(crate) struct OwnCommand {
 /// The offer for what is typed up to the cursor, if its last word asks for one.
 pub(crate) fn offer(
     typed: &str,
-    own: &[OwnCommand],
-    commands: &[AvailableCommand],
+    words: Vocabulary<'_>,
     files: &KnownFiles,
+    sessions: &KnownSessions,
 ) -> Option<Offer> {
+    let Vocabulary { own, commands } = words;
     if let Some(word) = typed.strip_prefix('/').filter(|word| !word.contains(char::is_whitespace)) {
         let rows = commands_for(word, own, commands);
         return (!rows.is_empty()).then_some(Offer { start: 0, rows, chosen: 0 });
     }
     let start = typed.rfind(char::is_whitespace).map_or(0, |at| at + char_length(typed, at));
     let word = typed[start..].strip_prefix('@')?;
-    let rows: Vec<Completion> = files
-        .matching(word, COMPLETIONS)
+    // Sessions have their place even where many files fit, and without a letter files come first.
+    let found: Vec<Completion> = sessions.matching(word).map(session_row).collect();
+    let mut rows: Vec<Completion> = files
+        .matching(word, COMPLETIONS - found.len())
         .into_iter()
         .map(|path| Completion { text: format!("{} ", mention(path)), hint: String::new() })
         .collect();
+    rows.extend(found);
     (!rows.is_empty()).then_some(Offer { start, rows, chosen: 0 })
+}
+
+fn session_row((title, day): (&str, &str)) -> Completion {
+    Completion { text: format!("@\"{title}\" "), hint: format!("session  {day}") }
 }
 
 /// A path as it is typed: quoted where blanks would end it.
@@ -104,7 +115,8 @@ mod tests {
     }
 
     fn texts(typed: &str, files: &KnownFiles) -> Option<Vec<String>> {
-        let offer = offer(typed, &OWN, &commands(), files)?;
+        let words = Vocabulary { own: &OWN, commands: &commands() };
+        let offer = offer(typed, words, files, &KnownSessions::default())?;
         Some(offer.rows.into_iter().map(|row| row.text).collect())
     }
 
@@ -125,6 +137,13 @@ mod tests {
         assert_eq!(texts("look at @main", &files).unwrap(), ["@src/main.rs "]);
         assert_eq!(texts("@ab", &files).unwrap(), ["@\"a b.txt\" "]);
         assert_eq!(texts("me@main", &files), None);
-        assert_eq!(offer("look @m", &[], &[], &files).unwrap().start, 5);
+        let nothing = Vocabulary { own: &[], commands: &[] };
+        let mut sessions = KnownSessions::default();
+        let session =
+            agent_client_protocol_schema::v1::SessionInfo::new("s1", "/w").title("Main road".to_owned());
+        sessions.set(vec![session]);
+        let offered = offer("look @m", nothing, &files, &sessions).unwrap();
+        assert_eq!(offered.start, 5);
+        assert_eq!(offered.rows.last().unwrap().text, "@\"Main road\" ");
     }
 }

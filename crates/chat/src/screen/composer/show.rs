@@ -64,5 +64,11 @@ fn offer_lines(offer: &Offer, look: ScreenLook, width: usize) -> Vec<Line<'stati
             look.span(Tone::Quiet, format!("{blanks} {hint}")),
         ])
     };
-    shown.map(line).collect()
+    let mut lines: Vec<Line<'static>> = shown.map(line).collect();
+    let below = offer.rows.len().saturating_sub(first + COMPLETIONS);
+    if below > 0 {
+        let told = format!("  {} {below} more", look.ellipsis());
+        lines.push(Line::from(look.span(Tone::Quiet, cut(&told, width, look.ellipsis()))));
+    }
+    lines
 }

@@ -1,6 +1,7 @@
 //! What keys and pastes come to, and the blocks of a prompt.
 
 use super::*;
+use crate::screen::limits::PASTE_BYTES;
 use crate::screen::look::ScreenLook;
 
 const NOTHING: Vocabulary<'static> = Vocabulary { own: &[], commands: &[] };
@@ -18,7 +19,8 @@ fn press(composer: &mut Composer, code: KeyCode, modifiers: KeyModifiers) -> Typ
 }
 
 fn blocks(mut composer: Composer, embeds: Embeds) -> Vec<serde_json::Value> {
-    let written = composer.take(Path::new("/w"), embeds).unwrap();
+    let takes = PromptTakes { embeds, pictures: PictureWay::Taken };
+    let written = composer.take(std::path::Path::new("/w"), takes).unwrap();
     written.blocks.iter().map(|block| serde_json::to_value(block).unwrap()).collect()
 }
 
@@ -96,4 +98,45 @@ fn what_is_pasted_can_not_reach_the_terminal() {
     composer.paste("a\x1b[2J\u{202e}").unwrap();
     let shown = composer.show(ScreenLook::PLAIN, 40, "");
     assert_eq!(shown.lines[0].to_string(), "› a\\u{1b}[2J\\u{202e}");
+}
+
+fn shot(uri: Option<&str>) -> PastedPicture {
+    let (name, mime) = ("shot.png".to_owned(), "image/png".to_owned());
+    PastedPicture { name, mime, data: "AAAA".to_owned(), uri: uri.map(str::to_owned) }
+}
+
+#[test]
+fn a_picture_is_a_block_in_its_place_or_a_link_or_its_name() {
+    let with_picture = |uri| {
+        let mut composer = typed("see ");
+        composer.attach_picture(shot(uri));
+        assert_eq!(composer.text(), "see [image shot.png #1]");
+        composer
+    };
+    let taken = blocks(with_picture(None), Embeds::Texts);
+    assert_eq!((&taken[1]["type"], &taken[1]["data"]), (&"image".into(), &"AAAA".into()));
+    let sent = |mut composer: Composer| {
+        let takes = PromptTakes { embeds: Embeds::Texts, pictures: PictureWay::Linked };
+        let written = composer.take(std::path::Path::new("/w"), takes).unwrap();
+        serde_json::to_value(&written.blocks).unwrap()
+    };
+    assert_eq!(sent(with_picture(Some("file:///w/shot.png")))[1]["uri"], "file:///w/shot.png");
+    assert_eq!(sent(with_picture(None))[0]["text"], "see [image shot.png #1]");
+}
+
+#[test]
+fn a_prompt_that_comes_back_has_all_that_it_held() {
+    let mut composer = typed("see ");
+    composer.paste(&"line\n".repeat(50)).unwrap();
+    composer.attach_picture(shot(None));
+    let before = blocks(composer, Embeds::Texts);
+    let sent: Vec<ContentBlock> =
+        before.iter().map(|block| serde_json::from_value(block.clone()).unwrap()).collect();
+    let mut again = Composer::default();
+    again.take_over(&sent);
+    assert_eq!(again.text(), "see [text 50 lines #1][image  #2]");
+    let after = blocks(again, Embeds::Texts);
+    assert_eq!(after.len(), before.len());
+    assert_eq!(after[1]["resource"]["text"], before[1]["resource"]["text"]);
+    assert_eq!(after[2]["data"], before[2]["data"]);
 }

@@ -22,6 +22,14 @@ pub(crate) enum Motion {
     WordRight,
     LineStart,
     LineEnd,
+    /// Where the next word begins.
+    NextWord,
+    /// On the last sign of a word.
+    WordEnd,
+    /// The first sign of a line that is no blank.
+    FirstSign,
+    TextStart,
+    TextEnd,
 }
 
 /// One row on the screen: which bytes it shows.
@@ -48,6 +56,11 @@ impl TypedText {
     pub(crate) fn set(&mut self, text: impl Into<String>) {
         self.text = text.into();
         self.cursor = self.text.len();
+    }
+
+    pub(crate) fn set_at(&mut self, text: String, cursor: usize) {
+        self.text = text;
+        self.cursor = cursor;
     }
 
     pub(crate) fn take(&mut self) -> String {
@@ -91,6 +104,55 @@ impl TypedText {
         self.cut = cut;
     }
 
+    /// Deletes the sign under the cursor too, as a motion to the end of a word means.
+    pub(crate) fn delete_through(&mut self, motion: Motion) {
+        let target = self.target(motion);
+        let sign = self.text[target..].graphemes(true).next().map_or(0, str::len);
+        let start = self.cursor.min(target);
+        self.cut = self.text.drain(start..target + sign).collect();
+        self.cursor = start;
+    }
+
+    /// The whole line goes, with its end; it is kept for `put_line_back`.
+    pub(crate) fn delete_line(&mut self) {
+        let (start, end) = self.line();
+        self.cut = format!("{}\n", &self.text[start..end]);
+        let behind = (end + 1).min(self.text.len());
+        // The last line takes the end of the one above along.
+        let start = if behind == end { start.saturating_sub(1) } else { start };
+        self.text.drain(start..behind);
+        self.cursor = start.min(self.text.len());
+        self.cursor = self.target(Motion::LineStart);
+    }
+
+    /// Keeps the line as if it had been deleted.
+    pub(crate) fn copy_line(&mut self) {
+        let (start, end) = self.line();
+        self.cut = format!("{}\n", &self.text[start..end]);
+    }
+
+    /// A line below this one if a line was kept, else behind the cursor.
+    pub(crate) fn put_behind(&mut self) {
+        match self.cut.strip_suffix('\n').map(str::to_owned) {
+            Some(line) => {
+                self.go(Motion::LineEnd);
+                self.insert(&format!("\n{line}"));
+                self.go(Motion::FirstSign);
+            }
+            None => {
+                if self.target(Motion::LineEnd) > self.cursor {
+                    self.go(Motion::Right);
+                }
+                self.put_back();
+            }
+        }
+    }
+
+    /// Where the line of the cursor begins and ends.
+    fn line(&self) -> (usize, usize) {
+        (self.target(Motion::LineStart), self.target(Motion::LineEnd))
+    }
+
     fn target(&self, motion: Motion) -> usize {
         let (before, after) = self.text.split_at(self.cursor);
         match motion {
@@ -104,6 +166,29 @@ impl TypedText {
                 let rest = after.trim_start_matches(|c: char| !c.is_alphanumeric());
                 self.text.len() - rest.trim_start_matches(char::is_alphanumeric).len()
             }
+            Motion::NextWord => {
+                let rest = after.trim_start_matches(char::is_alphanumeric);
+                let rest = if rest.len() == after.len() {
+                    rest.trim_start_matches(|c: char| !c.is_alphanumeric() && !c.is_whitespace())
+                } else {
+                    rest
+                };
+                self.text.len() - rest.trim_start().len()
+            }
+            Motion::WordEnd => {
+                let first = after.chars().next().map_or(0, char::len_utf8);
+                let rest = after[first..].trim_start_matches(|c: char| !c.is_alphanumeric());
+                let end = self.text.len() - rest.trim_start_matches(char::is_alphanumeric).len();
+                let last = self.text[..end].graphemes(true).next_back().map_or(0, str::len);
+                (end - last).max(self.cursor)
+            }
+            Motion::FirstSign => {
+                let start = before.rfind('\n').map_or(0, |at| at + 1);
+                let line = self.text[start..].split('\n').next().unwrap_or_default();
+                start + (line.len() - line.trim_start().len())
+            }
+            Motion::TextStart => 0,
+            Motion::TextEnd => self.text.len(),
             Motion::LineStart => before.rfind('\n').map_or(0, |at| at + 1),
             Motion::LineEnd => self.cursor + after.find('\n').unwrap_or(after.len()),
         }
@@ -213,10 +298,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_cursor_is_always_between_signs(text in "[a 漢é\n]{0,30}", moves in proptest::collection::vec(0u8..10, 0..30)) {
+        fn the_cursor_is_always_between_signs(text in "[a 漢é\n]{0,30}", moves in proptest::collection::vec(0u8..16, 0..30)) {
             let mut typed = typed(&text);
             for step in moves {
                 match step {
+                    10 => typed.go(Motion::NextWord),
+                    11 => typed.go(Motion::WordEnd),
+                    12 => typed.delete_line(),
+                    13 => typed.put_behind(),
+                    14 => typed.delete_through(Motion::WordEnd),
+                    15 => typed.go(Motion::FirstSign),
                     0 => typed.go(Motion::Left),
                     1 => typed.go(Motion::Right),
                     2 => typed.go(Motion::WordLeft),

@@ -1,9 +1,10 @@
 //! What keys and pastes come to: to whatever has them first, then to the composer, then to the conversation.
 
+use agent_client_protocol_schema::v1::SessionInfo;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::{Front, MenuRow, ScreenState};
-use crate::screen::composer::{Typed, Vocabulary};
+use super::{Front, MenuRow, ScreenState, SentPlace};
+use crate::screen::composer::{PastedPicture, PictureWay, Typed, Vocabulary};
 use crate::screen::form::FormStep;
 use crate::screen::intent::{Delivery, Intent};
 use crate::screen::limits::TWICE;
@@ -52,12 +53,43 @@ impl ScreenState {
         }
     }
 
-    fn close_front(&mut self) {
+    /// A picture that was pasted: by its file, or out of the clipboard.
+    pub(crate) fn paste_picture(&mut self, picture: PastedPicture) {
+        match (&self.front, self.agent.takes.pictures, &picture.uri) {
+            (Front::Composer, PictureWay::Linked, None) => {
+                self.hint(format!("{} takes no pictures", self.agent.name));
+            }
+            (Front::Composer, PictureWay::Taken | PictureWay::Linked, _) => {
+                self.composer.attach_picture(picture)
+            }
+            _ => {}
+        }
+    }
+
+    /// Files that were found, while somebody may be typing the name of one already.
+    pub(crate) fn know_files(&mut self, found: Vec<Box<str>>) {
+        self.composer.files.add(found);
+        let own = self.own_commands();
+        self.composer.look_again(Vocabulary { own: &own, commands: &self.commands });
+    }
+
+    pub(crate) fn know_sessions(&mut self, sessions: Vec<SessionInfo>) {
+        self.composer.sessions.set(sessions);
+        let own = self.own_commands();
+        self.composer.look_again(Vocabulary { own: &own, commands: &self.commands });
+    }
+
+    /// Something to read in the place of the line of facts.
+    pub(crate) fn tell(&mut self, text: impl Into<String>) {
+        self.hint(text);
+    }
+
+    pub(super) fn close_front(&mut self) {
         self.front = Front::Composer;
         self.open_next_question();
     }
 
-    fn picked(&mut self, row: MenuRow) {
+    pub(super) fn picked(&mut self, row: MenuRow) {
         let intent = match row {
             MenuRow::Intent(intent) => intent,
             MenuRow::Session(session) => Intent::Open(session),
@@ -126,6 +158,7 @@ impl ScreenState {
             KeyCode::Char('o') if control => self.show_details(),
             KeyCode::Char('g') if control => self.intents.push(Intent::Edit(self.composer.text().to_owned())),
             KeyCode::Char('s') if control => self.send(Delivery::Steering),
+            KeyCode::Char('v') if control => self.intents.push(Intent::PastePicture),
             KeyCode::Char('?') if self.composer.is_empty() => self.show_keys(),
             KeyCode::Up
                 if self.composer.is_empty() && self.under_way.iter().skip(1).any(|sent| !sent.gone) =>
@@ -138,12 +171,14 @@ impl ScreenState {
     }
 
     fn escape(&mut self) {
-        if self.composer.dismiss() {
+        if self.composer.dismiss() || self.composer.leave_insert() {
             return;
         }
         let is_second = self.last_escape.is_some_and(|last| self.now.saturating_sub(last) < TWICE);
         self.last_escape = Some(self.now);
-        if self.is_working() {
+        if self.own_runs.is_running() {
+            self.intents.push(Intent::StopRun);
+        } else if self.is_working() {
             self.intents.push(Intent::Cancel);
             self.hint("stopping");
         } else if is_second {
@@ -154,13 +189,15 @@ impl ScreenState {
         }
     }
 
-    fn interrupt(&mut self) {
+    pub(crate) fn interrupt(&mut self) {
         let is_second = self.last_interrupt.is_some_and(|last| self.now.saturating_sub(last) < TWICE);
         self.last_interrupt = Some(self.now);
         if is_second {
             self.intents.push(Intent::Leave);
         } else if !self.composer.is_empty() {
             self.composer.clear();
+        } else if self.own_runs.is_running() {
+            self.intents.push(Intent::StopRun);
         } else if self.is_working() {
             self.intents.push(Intent::Cancel);
             self.hint("stopping; ctrl-c again leaves");
@@ -175,19 +212,25 @@ impl ScreenState {
             self.composer.clear();
             return;
         }
-        let Some(written) = self.composer.take(&self.directory, self.agent.embeds) else { return };
-        self.submit(written.text, written.blocks, delivery);
+        if let Some(command) = text.trim_start().strip_prefix('!') {
+            self.run_own(command.trim());
+            return;
+        }
+        let Some(written) = self.composer.take(&self.directory, self.agent.takes) else { return };
+        let mut blocks = self.own_runs.take_results(self.agent.takes.embeds);
+        blocks.extend(written.blocks);
+        self.submit(written.text, blocks, delivery);
     }
 
     /// What was handed in last comes back to be changed.
     fn take_back(&mut self) {
         let Some(last) = self.under_way.iter_mut().skip(1).rfind(|sent| !sent.gone) else { return };
         last.gone = true;
-        let (name, text, kept) = (last.name.clone(), last.text.clone(), last.kept.is_some());
-        self.composer.set(text);
-        match kept {
-            true => self.under_way.retain(|sent| sent.name != name),
-            false => self.intents.push(Intent::TakeBack(name)),
+        let (name, blocks, place) = (last.name.clone(), std::mem::take(&mut last.blocks), last.place);
+        self.composer.take_over(&blocks);
+        match place {
+            SentPlace::Here => self.under_way.retain(|sent| sent.name != name),
+            SentPlace::Agent => self.intents.push(Intent::TakeBack(name)),
         }
     }
 

@@ -6,30 +6,34 @@ use agent_client_protocol_schema::v1::{
 };
 
 use super::{Front, MenuRow, ScreenState};
-use crate::screen::composer::OwnCommand;
+use crate::screen::composer::{ComposerKeys, OwnCommand};
 use crate::screen::intent::Intent;
 use crate::screen::pager::Pager;
 use crate::screen::picker::{Mark, MenuChoice, Picker};
 use crate::screen::status::choices;
 
 /// What each key does, for people.
-const KEYS: &str = "\
-enter            send; while the agent works: wait in the queue
-alt-enter, ctrl-j, \\ enter
-                 new line
-ctrl-s           send into the running turn
-up               on an empty line: edit what waits, else earlier prompts
-esc              stop the turn; twice: go back to an earlier prompt
-shift-tab        next mode
-@                files        /    commands
-ctrl-o           details of calls and thoughts
-ctrl-g           write in your editor
-ctrl-w u k y     delete a word, to the start, to the end; put back
-alt-b alt-f      a word back, a word on
-ctrl-l           draw again
-ctrl-z           suspend
-ctrl-c           stop, empty the line; twice: leave
-ctrl-d           leave";
+const KEYS: [(&str, &str); 19] = [
+    ("enter", "send; while the agent works: wait in the queue"),
+    ("alt-enter, ctrl-j, \\ enter", "new line"),
+    ("ctrl-s", "send into the running turn"),
+    ("up", "on an empty line: edit what waits, else earlier prompts"),
+    ("esc", "stop the turn; twice: go back to an earlier prompt"),
+    ("shift-tab", "next mode"),
+    ("/", "commands"),
+    ("@", "files and sessions"),
+    ("!", "run a command of your own; the agent is told"),
+    ("ctrl-v", "a picture out of the clipboard; or paste its path"),
+    ("ctrl-o", "details of calls and thoughts"),
+    ("ctrl-g", "write in your editor"),
+    ("ctrl-w u k y", "delete a word, to the start, to the end; put back"),
+    ("alt-b alt-f", "a word back, a word on"),
+    ("ctrl-l", "draw again"),
+    ("ctrl-z", "suspend"),
+    ("ctrl-c", "stop, empty the line; twice: leave"),
+    ("ctrl-d", "leave"),
+    ("/vi", "the keys of vi"),
+];
 
 impl ScreenState {
     /// The commands that are answered here, as far as the agent can do what they need.
@@ -47,6 +51,7 @@ impl ScreenState {
             (self.agent.can_fork, "fork", "go on in a copy of this session"),
             (true, "new", "begin a new session"),
             (true, "details", "what calls and thoughts held"),
+            (true, "vi", "the keys of vi, or those of a shell again"),
             (true, "quit", "leave"),
         ];
         all.into_iter()
@@ -76,6 +81,7 @@ impl ScreenState {
             "fork" => self.at_rest(Intent::Fork),
             "new" => self.at_rest(Intent::StartNew),
             "details" => self.show_details(),
+            "vi" => self.change_keys(),
             _ => self.intents.push(Intent::Leave),
         }
         true
@@ -89,8 +95,17 @@ impl ScreenState {
         }
     }
 
+    fn change_keys(&mut self) {
+        let (keys, told) = match self.composer.keys() {
+            ComposerKeys::Emacs => (ComposerKeys::Vi, "the keys of vi; /vi again for those of a shell"),
+            ComposerKeys::Vi => (ComposerKeys::Emacs, "the keys of a shell"),
+        };
+        self.composer.use_keys(keys);
+        self.hint(told);
+    }
+
     pub(super) fn show_keys(&mut self) {
-        self.front = Front::Pages(Pager::at_the_top("Keys", vec![KEYS.to_owned()]));
+        self.front = Front::Pages(Pager::of_table("Keys", &KEYS));
     }
 
     pub(super) fn show_details(&mut self) {

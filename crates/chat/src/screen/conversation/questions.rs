@@ -7,7 +7,7 @@ use agent_client_protocol_schema::v1::{
 
 use super::{Front, ScreenState, WaitingQuestion};
 use crate::screen::form::FormDialog;
-use crate::screen::intent::{Intent, QuestionNumber};
+use crate::screen::intent::{Intent, QuestionNumber, RingReason};
 use crate::screen::markdown;
 use crate::screen::permission::PermissionDialog;
 use crate::screen::transcript::Manner;
@@ -16,14 +16,14 @@ impl ScreenState {
     /// The agent asks whether a call may run.
     pub(crate) fn ask_permission(&mut self, question: QuestionNumber, request: RequestPermissionRequest) {
         self.asked.push_back(WaitingQuestion::Permission(question, Box::new(request)));
-        self.intents.push(Intent::Ring);
+        self.intents.push(Intent::Ring(RingReason::Question));
         self.open_next_question();
     }
 
     /// The agent has a form to fill in, or an address to visit.
     pub(crate) fn ask_form(&mut self, question: QuestionNumber, request: CreateElicitationRequest) {
         self.asked.push_back(WaitingQuestion::Form(question, Box::new(request)));
-        self.intents.push(Intent::Ring);
+        self.intents.push(Intent::Ring(RingReason::Question));
         self.open_next_question();
     }
 

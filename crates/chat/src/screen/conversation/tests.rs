@@ -10,18 +10,22 @@ use agent_client_protocol_schema::v1::{
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::*;
+use crate::screen::composer::{Embeds, PictureWay};
+use crate::screen::content;
+use crate::screen::drawing::Canvas;
 use crate::screen::look::{Colours, Signs};
 use crate::screen::wrap::line_columns;
 
 mod pictures;
 
-const RICH: ScreenLook = ScreenLook { colours: Colours::Sixteen, signs: Signs::Unicode };
-const BARE: ScreenLook = ScreenLook { colours: Colours::None, signs: Signs::Ascii };
+const RICH: ScreenLook =
+    ScreenLook { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode };
+const BARE: ScreenLook = ScreenLook { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
 
 fn talk_on(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
     let agent = AgentFacts {
         name: "attache".to_owned(),
-        embeds: Embeds::Texts,
+        takes: PromptTakes { embeds: Embeds::Texts, pictures: PictureWay::Taken },
         queues: Queues::Agent,
         can_list: true,
         can_load: true,
@@ -35,6 +39,7 @@ fn talk_on(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
         directory: "/w".into(),
         agent,
         branch: Some("main".to_owned()),
+        echo: PromptEcho::Shown,
         run: "t".to_owned(),
     };
     let mut talk = ScreenState::new(setting, PromptHistory::default());
@@ -333,4 +338,95 @@ fn every_line_fits_and_the_live_part_fits_the_screen() {
         let (column, line) = view.cursor.unwrap();
         assert!(column < usize::from(columns) && line < view.lines.len());
     }
+}
+
+#[test]
+fn without_keys_everything_is_answered_by_lines() {
+    let mut talk = talk();
+    talk.line("change it");
+    talk.take_intents();
+    talk.ask_permission(QuestionNumber(1), asked("c"));
+    let shown = talk.dialog_lines().join("\n");
+    assert!(shown.contains("1 Allow once") && shown.contains("2 Reject"), "{shown}");
+    talk.line("nonsense");
+    assert!(!talk.dialog_lines().is_empty(), "it is still asked");
+    talk.line("2");
+    let intents = talk.take_intents();
+    assert!(matches!(&intents[..], [.., Intent::Permit { option: Some(option), .. }] if &*option.0 == "no"));
+    assert!(talk.dialog_lines().is_empty());
+    talk.line("/mode");
+    let shown = talk.dialog_lines().join("\n");
+    assert!(shown.contains("1 Build (now)") && shown.contains("2 Plan"), "{shown}");
+    talk.line("2");
+    assert_eq!(talk.take_intents(), [Intent::SetMode("plan".into())]);
+    talk.line("/keys");
+    assert!(talk.dialog_lines().join("\n").contains("ctrl-s"));
+    assert!(talk.dialog_lines().is_empty(), "a page is read once");
+    talk.line("one \\");
+    talk.line("two");
+    assert_eq!(prompts(&talk.take_intents()), [("one \ntwo".to_owned(), Delivery::Queued)]);
+}
+
+#[test]
+fn a_command_of_the_users_own_goes_along_with_the_next_prompt() {
+    let mut talk = talk();
+    say(&mut talk, "!cargo test");
+    assert_eq!(talk.take_intents(), [Intent::Run("cargo test".to_owned())]);
+    talk.own_output("one failed\n");
+    say(&mut talk, "!again");
+    assert_eq!(talk.take_intents(), [], "one at a time");
+    control(&mut talk, 'u');
+    press(&mut talk, KeyCode::Esc);
+    assert_eq!(talk.take_intents(), [Intent::StopRun]);
+    talk.own_ended("exit status: 101", OwnRunEnd::Badly);
+    let shown = screen(&mut talk).join("\n");
+    assert!(shown.contains("$ cargo test") && shown.contains("one failed"), "{shown}");
+    say(&mut talk, "why?");
+    let intents = talk.take_intents();
+    let [Intent::Prompt { blocks, .. }] = &intents[..] else { panic!("{intents:?}") };
+    let sent = serde_json::to_value(blocks).unwrap();
+    let told = sent[0]["resource"]["text"].as_str().unwrap();
+    assert!(told.contains("$ cargo test\none failed\n(exit status: 101)"), "{told}");
+    assert_eq!(sent[1]["text"], "why?");
+}
+
+#[test]
+fn what_is_finished_while_a_page_covers_the_screen_comes_behind_it() {
+    let mut talk = talk();
+    say(&mut talk, "hello");
+    talk.take_finished();
+    press(&mut talk, KeyCode::Char('?'));
+    assert_eq!(talk.view().extent, ViewExtent::Whole);
+    answer(&mut talk, "Said meanwhile.\n\n");
+    end(&mut talk, 1);
+    assert!(talk.take_finished().is_empty());
+    press(&mut talk, KeyCode::Esc);
+    let shown: Vec<String> = talk.take_finished().iter().map(ToString::to_string).collect();
+    assert!(shown.contains(&"  Said meanwhile.".to_owned()), "{shown:?}");
+}
+
+#[test]
+fn files_that_are_found_later_are_offered_for_what_is_typed_already() {
+    let mut talk = talk();
+    type_in(&mut talk, "look at @main");
+    talk.know_files(vec!["src/main.rs".into()]);
+    assert!(screen(&mut talk).iter().any(|line| line.contains("@src/main.rs")));
+}
+
+#[test]
+fn a_picture_is_drawn_below_its_name_where_the_terminal_can() {
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let image = || {
+        let image = agent_client_protocol_schema::v1::ImageContent::new(png, "image/png");
+        SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::Image(image)))
+    };
+    let mut talk = talk_on(80, 24, ScreenLook { canvas: Canvas::Kitty, ..RICH });
+    talk.update(image());
+    let lines = talk.take_finished();
+    let drawings = talk.take_drawings();
+    assert_eq!((lines.len(), drawings.len(), drawings[0].0), (1, 1, 1));
+    let mut plain = talk_on(80, 24, RICH);
+    plain.update(image());
+    assert_eq!((plain.take_finished().len(), plain.take_drawings().len()), (1, 0));
 }

@@ -8,6 +8,7 @@ use ratatui_core::text::Line;
 
 use super::ScreenState;
 use crate::screen::content;
+use crate::screen::drawing::Drawing;
 use crate::screen::intent::PromptName;
 use crate::screen::look::Tone;
 use crate::screen::transcript::{Manner, Voice};
@@ -57,6 +58,11 @@ impl ScreenState {
                 line.spans.insert(0, ratatui_core::text::Span::raw(" ".repeat(page.indent)));
                 let line = crate::screen::wrap::cut_line(line, page.width, page.look.ellipsis());
                 self.transcript.print(vec![line], Manner::Answer, page);
+                if let ContentBlock::Image(image) = other
+                    && let Some(drawing) = Drawing::of(image, page.look.canvas, page.width)
+                {
+                    self.transcript.draw(drawing, page);
+                }
             }
         }
     }

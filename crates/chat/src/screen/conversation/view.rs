@@ -5,6 +5,7 @@ use agent_client_protocol_schema::v1::{PlanEntry, PlanEntryStatus};
 use ratatui_core::text::{Line, Span};
 
 use super::{Front, ScreenState};
+use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
 use crate::screen::limits::{HINT_TIME, PLAN_LINES, SPINNER, WAITING_LINES};
 use crate::screen::look::Tone;
@@ -30,14 +31,30 @@ pub(crate) enum ViewExtent {
 }
 
 impl ScreenState {
-    /// Lines that go to the scrollback for good, since the last time.
+    /// Lines that go to the scrollback for good, since the last time. A page that covers the screen has none:
+    /// they would be lost with it.
     pub(crate) fn take_finished(&mut self) -> Vec<Line<'static>> {
-        self.transcript.take_finished()
+        match self.front {
+            Front::Pages(_) => Vec::new(),
+            Front::Composer | Front::Permission { .. } | Front::Form { .. } | Front::Menu(_) => {
+                self.transcript.take_finished()
+            }
+        }
+    }
+
+    /// Pictures among these lines, each with the number of lines above it.
+    pub(crate) fn take_drawings(&mut self) -> Vec<(usize, Drawing)> {
+        match self.front {
+            Front::Pages(_) => Vec::new(),
+            Front::Composer | Front::Permission { .. } | Front::Form { .. } | Front::Menu(_) => {
+                self.transcript.take_drawings()
+            }
+        }
     }
 
     /// Whether the screen changes by itself as time passes.
     pub(crate) fn is_moving(&self) -> bool {
-        self.is_working() || self.hint.is_some()
+        self.is_working() || self.own_runs.is_running() || self.hint.is_some()
     }
 
     pub(crate) fn view(&mut self) -> ScreenView {
@@ -112,7 +129,8 @@ impl ScreenState {
         if !waiting.is_empty() {
             let more = waiting.len().saturating_sub(WAITING_LINES);
             let more = if more > 0 { format!("{more} more wait {} ", look.dot()) } else { String::new() };
-            lines.push(Line::from(look.span(Tone::Quiet, format!("  {more}up edits the last"))));
+            let help = format!("  {more}up takes the last back {} ctrl-s steers", look.dot());
+            lines.push(Line::from(look.span(Tone::Quiet, cut(&help, self.columns, look.ellipsis()))));
         }
         lines
     }
@@ -126,7 +144,7 @@ impl ScreenState {
         match &mut self.front {
             Front::Composer => {
                 let hint = match self.under_way.is_empty() {
-                    true => "Say what to do. / commands, @ files, ? keys",
+                    true => "Say what to do. / commands, @ files, ! shell, ? keys",
                     false => "Say what to do next",
                 };
                 let shown = self.composer.show(look, width, hint);
@@ -153,7 +171,10 @@ impl ScreenState {
                 let hint = self.look.showable(&harmless::exact_line(hint));
                 Line::from(self.look.span(Tone::Warning, cut(&hint, self.columns, self.look.ellipsis())))
             }
-            None => self.facts.line(self.look, self.columns),
+            None => {
+                self.facts.keys = self.composer.mode_name();
+                self.facts.line(self.look, self.columns)
+            }
         }
     }
 }

@@ -2,10 +2,9 @@
 
 use super::*;
 use crate::legible::is_hidden;
-use crate::screen::look::{Colours, Signs};
 use proptest::prelude::*;
 
-const LOOK: ScreenLook = ScreenLook { colours: Colours::None, signs: Signs::Unicode };
+const LOOK: ScreenLook = ScreenLook::PLAIN;
 const PAGE: TextPage = TextPage { look: LOOK, width: 40, indent: 0 };
 
 fn streamed(pieces: &[&str], page: TextPage) -> Vec<String> {

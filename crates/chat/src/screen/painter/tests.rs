@@ -1,9 +1,15 @@
 //! What a terminal shows after each frame, by a small terminal of the tests' own.
 
 use super::*;
-use crate::screen::look::{Colours, ScreenLook, Signs, Tone};
+use crate::screen::look::{Colours, ScreenLook, Tone};
 use proptest::prelude::*;
 use ratatui_core::text::Span;
+
+impl Painter {
+    fn frame(&mut self, finished: &[Line<'static>], view: &ScreenView) -> String {
+        self.frame_with(finished, &[], view)
+    }
+}
 
 /// Knows the few sequences that the painter uses. The scrollback is everything above `top`.
 struct Screen {
@@ -164,7 +170,7 @@ fn what_was_on_the_screen_scrolls_away_when_it_is_drawn_again() {
 
 #[test]
 fn styles_end_where_their_text_ends() {
-    let look = ScreenLook { colours: Colours::Sixteen, signs: Signs::Unicode };
+    let look = ScreenLook { colours: Colours::Sixteen, ..ScreenLook::PLAIN };
     let line = Line::from(vec![look.span(Tone::Bad, "no"), Span::raw(" yes")]);
     assert_eq!(painted(&line), "\x1b[31mno\x1b[0m yes");
 }

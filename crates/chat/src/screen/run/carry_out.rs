@@ -5,6 +5,7 @@ use agent_client_protocol_schema::v1::{ContentBlock, ElicitationAction, Meta, Pr
 use rustix::process::{Signal, getpid, kill_process};
 
 use super::connect::{Opening, RimNews, sessions_of};
+use super::lines::Typing;
 use super::{ChatFailure, HeldQuestion, Rim, external_editor};
 use crate::client::{AgentAbility, AgentClient, ElicitationQuestion, SessionDirectories};
 use crate::screen::intent::{Delivery, Intent, PromptName};
@@ -27,7 +28,14 @@ impl Rim<'_> {
     async fn carry_out(&mut self, intent: Intent) -> Result<(), ChatFailure> {
         match intent {
             Intent::Leave => self.leaves = true,
-            Intent::Ring => self.terminal.write("\x07")?,
+            Intent::Ring(reason) => {
+                let title = self.conversation.title();
+                let call = self.caller.call(reason, &title);
+                self.terminal.write(&call)?;
+            }
+            Intent::Run(command) => self.run_own(&command),
+            Intent::StopRun => self.own_run = None,
+            Intent::PastePicture => self.paste_from_clipboard(),
             Intent::Redraw => {
                 let (_, rows) = self.terminal.size()?;
                 let cleared = self.painter.redraw(rows);
@@ -46,7 +54,7 @@ impl Rim<'_> {
                 }
             }
             intent => match (self.client.clone(), self.session.clone()) {
-                (Some(client), Some(session)) if !self.is_opening => {
+                (Some(client), Some(session)) if !self.is_opening && !self.must_wait(&intent) => {
                     self.ask_agent(intent, &client, &session)
                 }
                 _ => self.waiting.push(intent),
@@ -60,9 +68,10 @@ impl Rim<'_> {
         let directories = self.start.directories.clone();
         let tell = move |message: RimNews| drop(news.send(message));
         match intent {
-            Intent::Prompt { name, blocks, delivery } => {
-                self.prompt(name, blocks, delivery, &client, session);
-            }
+            Intent::Prompt { name, blocks, delivery } => match self.mentions_sessions(&blocks, &client) {
+                true => self.expand(name, blocks, delivery, client),
+                false => self.prompt(name, blocks, delivery, &client, session),
+            },
             Intent::Cancel => drop(tokio::spawn(async move {
                 if let Err(failure) = client.cancel(session).await {
                     tell(RimNews::Failed(failure));
@@ -95,8 +104,11 @@ impl Rim<'_> {
             | Intent::Fill { .. }
             | Intent::Edit(_)
             | Intent::Redraw
+            | Intent::Run(_)
+            | Intent::StopRun
+            | Intent::PastePicture
             | Intent::Suspend
-            | Intent::Ring
+            | Intent::Ring(_)
             | Intent::Leave => {}
         }
     }
@@ -128,7 +140,7 @@ impl Rim<'_> {
         });
     }
 
-    fn prompt(
+    pub(super) fn prompt(
         &mut self,
         name: PromptName,
         blocks: Vec<ContentBlock>,
@@ -156,14 +168,14 @@ impl Rim<'_> {
         // Ours alone, or the shell's whole job if we are one.
         kill_process(getpid(), Signal::TSTP).map_err(std::io::Error::from)?;
         self.signals.resumed.recv().await;
-        self.keys = Some(crossterm::event::EventStream::new());
+        self.keys = Some(Typing::of(self.start.manner));
         self.come_back()
     }
 
     async fn edit(&mut self, text: String) -> Result<(), ChatFailure> {
         self.give_away()?;
         let edited = external_editor::edit(text).await;
-        self.keys = Some(crossterm::event::EventStream::new());
+        self.keys = Some(Typing::of(self.start.manner));
         self.terminal.begin()?;
         self.title.clear();
         match edited {

@@ -4,18 +4,18 @@
 use std::time::{Duration, Instant};
 
 use agent_client_protocol_schema::v1::{
-    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionId, SessionInfo,
+    ContentBlock, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionId, SessionInfo,
 };
 
 use super::{ChatFailure, FirstSession, HeldQuestion, Rim};
 use crate::client::{
     AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, Connected, OpenedSession, RewoundPrompt,
-    SessionDirectories, SessionMatch,
+    SessionDirectories, SessionMatch, SessionState,
 };
-use crate::screen::composer::Embeds;
-use crate::screen::conversation::{AgentFacts, Queues};
+use crate::screen::composer::{Embeds, PastedPicture, PictureWay, PromptTakes};
+use crate::screen::conversation::{AgentFacts, OwnRunEnd, Queues};
 use crate::screen::harmless;
-use crate::screen::intent::{Intent, PromptName, QuestionNumber};
+use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber};
 use crate::screen::limits::RESTART_LEAST;
 use crate::screen::look::Tone;
 
@@ -26,9 +26,19 @@ pub(super) enum RimNews {
     Options(Result<Vec<SessionConfigOption>, ClientFailure>),
     Mode(Result<String, ClientFailure>),
     Rewound(PromptName, Result<Box<RewoundPrompt>, ClientFailure>),
+    /// Sessions that can be mentioned.
+    Known(Vec<SessionInfo>),
+    State(SessionState),
     Failed(ClientFailure),
     Withdrawn(QuestionNumber),
     Files(Vec<Box<str>>),
+    /// What a command of the user's own has printed.
+    Printed(String),
+    Ran(String, OwnRunEnd),
+    /// The clipboard was asked for a picture.
+    Clipboard(Result<PastedPicture, String>),
+    /// A prompt whose mentions of sessions were looked up.
+    Expanded(PromptName, Vec<ContentBlock>, Delivery),
 }
 
 /// Why a connection is made.
@@ -86,7 +96,17 @@ impl Rim<'_> {
                 self.questions.remove(&number);
                 self.conversation.withdraw(number);
             }
-            RimNews::Files(found) => self.conversation.composer.files.add(found),
+            RimNews::Files(found) => self.conversation.know_files(found),
+            RimNews::Known(sessions) => self.conversation.know_sessions(sessions),
+            RimNews::State(state) => self.conversation.facts_mut().sandbox = state.sandbox,
+            RimNews::Printed(piece) => self.conversation.own_output(&piece),
+            RimNews::Ran(end, went) => {
+                self.own_run = None;
+                self.conversation.own_ended(&end, went);
+            }
+            RimNews::Clipboard(Ok(picture)) => self.conversation.paste_picture(picture),
+            RimNews::Clipboard(Err(why)) => self.conversation.tell(why),
+            RimNews::Expanded(name, blocks, delivery) => self.expanded(name, blocks, delivery),
         }
         Ok(())
     }
@@ -155,8 +175,31 @@ impl Rim<'_> {
             Opening::New => {}
         }
         self.choose_first();
+        self.learn();
         let waiting = std::mem::take(&mut self.waiting);
         self.wanted_again(waiting);
+    }
+
+    /// What the line of facts and `@` show beyond what the agent says by itself.
+    fn learn(&self) {
+        let (Some(client), Some(session)) = (self.client.clone(), self.session.clone()) else { return };
+        if !client.can(AgentAbility::Extensions) {
+            return;
+        }
+        let (directories, news) = (self.start.directories.clone(), self.news.clone());
+        tokio::spawn(async move {
+            match client.session_state(&session).await {
+                Ok(state) => drop(news.send(RimNews::State(state))),
+                Err(error) => tracing::debug!(%error, "the state of the session is not known"),
+            }
+            match sessions_of(&client, &directories).await {
+                Ok(mut sessions) => {
+                    sessions.retain(|one| one.session_id != session);
+                    drop(news.send(RimNews::Known(sessions)));
+                }
+                Err(error) => tracing::debug!(%error, "no session can be mentioned"),
+            }
+        });
     }
 
     /// What the command line chose, once.
@@ -219,7 +262,10 @@ fn facts_of(client: &AgentClient) -> AgentFacts {
     let extensions = client.can(AgentAbility::Extensions);
     AgentFacts {
         name: harmless::exact_line(client.agent_name()),
-        embeds: if client.can(AgentAbility::EmbeddedContext) { Embeds::Texts } else { Embeds::Nothing },
+        takes: PromptTakes {
+            embeds: if client.can(AgentAbility::EmbeddedContext) { Embeds::Texts } else { Embeds::Nothing },
+            pictures: if client.can(AgentAbility::Images) { PictureWay::Taken } else { PictureWay::Linked },
+        },
         queues: if extensions { Queues::Agent } else { Queues::Ourselves },
         can_list: client.can(AgentAbility::List),
         can_load: client.can(AgentAbility::Load),

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use crate::client::{AgentDoor, Introduction, SessionDirectories};
+use crate::screen::composer::ComposerKeys;
 use crate::screen::look::ScreenLook;
-use crate::screen::terminal::TerminalFailure;
+use crate::screen::terminal::{ScreenManner, TerminalFailure};
 
 /// What a chat begins with.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct ChatStart<'d> {
     /// Where earlier prompts of this workspace are kept.
     pub history: Option<PathBuf>,
     pub look: ScreenLook,
+    pub manner: ScreenManner,
+    pub keys: ComposerKeys,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -26,8 +26,9 @@ pub enum ListedSessions {
     /// Those that people opened.
     #[default]
     Own,
-    /// Also those that tasks made.
+    /// Also those that tasks made, unless their transcripts are in the calls that made them.
     WithChildren,
-    /// Only those that tasks of this session made, archived ones and ones without a message included.
+    /// Only those that tasks of this session made: all of them, archived ones and ones without a message
+    /// included.
     ChildrenOf(SessionId),
 }

@@ -112,6 +112,20 @@ pub struct Presentation {
     /// Why the call ran or did not. Never set by a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Verdict>,
+    /// What rules and hooks denied to a child that worked for this call: those calls are not shown here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub denied_within: Vec<DeniedWithin>,
+}
+
+/// One call of a child that was denied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeniedWithin {
+    /// The tool that was called.
+    pub tool: String,
+    /// As the call was shown.
+    pub title: String,
+    /// What denied it.
+    pub why: String,
 }
 
 fn is_zero(count: &usize) -> bool {

@@ -10,13 +10,13 @@ use attache_http::BearerToken;
 
 /// A token, and whether its user has seen it.
 #[derive(Debug)]
-pub(super) enum HomeToken {
+pub(crate) enum HomeToken {
     New(BearerToken),
     Known(BearerToken),
 }
 
 /// Of two processes that make one at the same time, both have the same in the end.
-pub(super) fn open(path: &Path) -> Result<HomeToken> {
+pub(crate) fn open(path: &Path) -> Result<HomeToken> {
     let shown = path.display();
     match read(path) {
         Ok(text) => parsed(&text, path).map(HomeToken::Known),
@@ -32,6 +32,15 @@ pub(super) fn open(path: &Path) -> Result<HomeToken> {
             }
         }
         Err(error) => Err(error).with_context(|| format!("can't read {shown}")),
+    }
+}
+
+/// The one that is there; none is made.
+pub(crate) fn kept(path: &Path) -> Result<Option<BearerToken>> {
+    match read(path) {
+        Ok(text) => parsed(&text, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
     }
 }
 

@@ -1,0 +1,88 @@
+//! `--connect`: the way to a server elsewhere, for an editor's stdin and stdout or for the chat.
+
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
+use attache_http::BearerToken;
+use attache_rpc::limits::MAX_LINE_BYTES;
+use attache_rpc::{duplex, json_lines, stdio};
+use attache_serve::client::{ServerAddress, ServerConnector, bridge};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::acp::refuse;
+use crate::answer;
+use crate::limits::CHAT_PIPE_BYTES;
+use crate::setup::{BearerText, Sources};
+use crate::token;
+
+/// Brings the token of a server elsewhere, in the place of this home's own.
+pub(crate) const TOKEN_VARIABLE: &str = "ATTACHE_TOKEN";
+
+/// Bridges an editor to a server until one of them leaves for good. Where there is no server, tells the editor.
+pub(crate) async fn run(sources: &Sources, address: &ServerAddress) -> Result<ExitCode> {
+    let reached = match connector(sources, address) {
+        Ok(connector) => connector.reach().await.map_err(anyhow::Error::from),
+        Err(error) => Err(error),
+    };
+    let server = match reached {
+        Ok(server) => server,
+        Err(error) => {
+            answer::note(&format!("attache: {error:#}"));
+            refuse(&format!("{error:#}")).await;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let (source, sink) = json_lines(stdio(), sources.config.limits.max_line_bytes.value);
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        () = bridge(server, source, sink) => {}
+        _ = terminated.recv() => tracing::info!("terminated"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// With the token of the environment, or that of this home, which its own server has.
+fn connector(sources: &Sources, address: &ServerAddress) -> Result<ServerConnector> {
+    let token = match &sources.token {
+        Some(BearerText(text)) => match BearerToken::parse(text) {
+            Some(token) => token,
+            None => bail!("environment {TOKEN_VARIABLE}: this is no token of `attache serve --show-token`"),
+        },
+        None => token::kept(&sources.dirs.token_file)?.with_context(|| {
+            format!("there is no token for {address}: set {TOKEN_VARIABLE}, or start `attache serve` with this home")
+        })?,
+    };
+    if address.is_readable_on_the_way() {
+        answer::alarm(&format!(
+            "attache: what is said to {address} is not encrypted, and the token is sent there"
+        ));
+    }
+    Ok(ServerConnector::new(address.clone(), token))
+}
+
+/// The door to the agent of a server.
+#[derive(Debug)]
+pub(crate) struct ServerDoor {
+    connector: ServerConnector,
+}
+
+impl ServerDoor {
+    pub(crate) fn new(sources: &Sources, address: &ServerAddress) -> Result<Self> {
+        Ok(Self { connector: connector(sources, address)? })
+    }
+}
+
+impl AgentDoor for ServerDoor {
+    fn open(&self, introduction: Introduction) -> DoorFuture<'_> {
+        Box::pin(async move {
+            let reached = self.connector.clone().reach().await;
+            let server = reached.map_err(|failure| ClientFailure::Own(failure.to_string()))?;
+            let (ours, theirs) = duplex(CHAT_PIPE_BYTES);
+            let (source, sink) = json_lines(theirs, MAX_LINE_BYTES);
+            tokio::spawn(bridge(server, source, sink));
+            let (source, sink) = json_lines(ours, MAX_LINE_BYTES);
+            connect(source, sink, None, introduction).await
+        })
+    }
+}

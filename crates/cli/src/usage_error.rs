@@ -1,0 +1,48 @@
+//! Wrong usage: what was typed can't be right, whatever is tried. Decides the exit code 2; tells nobody.
+
+use std::process::ExitCode;
+
+use anyhow::Error;
+
+use crate::config::{ConfigErrors, Origin};
+
+/// A value that was typed and can't be used. It says so itself.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct WrongUsage(pub(crate) String);
+
+impl WrongUsage {
+    /// Wrong where it comes from: typed, or written somewhere.
+    pub(crate) fn of(origin: &Origin, message: String) -> Error {
+        match origin {
+            Origin::Option(_) => Self(message).into(),
+            Origin::Default | Origin::Environment(_) | Origin::File { .. } => Error::msg(message),
+        }
+    }
+}
+
+/// Makes a failure one of usage, with what it says.
+pub(crate) trait OrWrongUsage<T> {
+    fn or_wrong_usage(self) -> anyhow::Result<T>;
+}
+
+impl<T> OrWrongUsage<T> for anyhow::Result<T> {
+    fn or_wrong_usage(self) -> anyhow::Result<T> {
+        self.map_err(|error| WrongUsage(format!("{error:#}")).into())
+    }
+}
+
+/// Whether the one who typed has to change what they typed.
+pub(crate) fn is_wrong_usage(error: &Error) -> bool {
+    let of_option =
+        |errors: &ConfigErrors| errors.0.iter().any(|error| matches!(error.origin, Origin::Option(_)));
+    error.is::<WrongUsage>() || error.downcast_ref::<ConfigErrors>().is_some_and(of_option)
+}
+
+/// What a command ends with that failed so.
+pub(crate) fn exit_code(error: &Error) -> ExitCode {
+    match is_wrong_usage(error) {
+        true => ExitCode::from(2),
+        false => ExitCode::FAILURE,
+    }
+}

@@ -1,0 +1,23 @@
+//! The agent behind an address, through the binary: messages over WebSocket and HTTP, who may come in, cut
+//! connections, and the end.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
+#![allow(clippy::duplicate_mod, reason = "the rows of a pipe are played over each way")]
+
+mod access;
+mod bridged;
+mod chats;
+mod clients;
+mod cuts;
+mod ending;
+mod frames;
+mod official_client;
+mod plain_http;
+mod protocol;
+mod rows_over_http;
+mod rows_over_websocket;
+mod served_stage;
+mod server;
+mod sockets;
+mod stalls;
+mod streams;
+mod workspaces;

@@ -1,0 +1,127 @@
+//! One connection of a client, whatever carries it at the moment.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::{OwnedMutexGuard, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::routes::Routes;
+use crate::limits::{ACCEPT_TIME, LET_GO_TIME, RESUME_TIME};
+use crate::outbox::Outbox;
+
+/// How the messages of a connection travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CarrierKind {
+    Http,
+    WebSocket,
+}
+
+#[derive(Debug)]
+pub(super) struct AcpConnection {
+    pub(super) id: String,
+    pub(super) kind: CarrierKind,
+    pub(super) outbox: Outbox,
+    pub(super) routes: Arc<Routes>,
+    /// Fires when its client has ended it.
+    pub(super) over: CancellationToken,
+    incoming: mpsc::Sender<Bytes>,
+    /// Messages of the client that were taken in.
+    received: AtomicU64,
+    /// When its client was last heard.
+    used: Mutex<Instant>,
+    /// Held by the WebSocket that carries it.
+    carried: Arc<tokio::sync::Mutex<()>>,
+    /// Tells the WebSocket that carries it to let go.
+    let_go: Mutex<CancellationToken>,
+}
+
+/// It is over, or takes nothing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MessageNotTaken {
+    Over,
+    Busy,
+}
+
+/// The right to carry a connection; ends with the next one who takes it.
+#[derive(Debug)]
+pub(super) struct CarrierGrip {
+    pub(super) let_go: CancellationToken,
+    _held: OwnedMutexGuard<()>,
+}
+
+impl AcpConnection {
+    pub(super) fn new(
+        id: String,
+        kind: CarrierKind,
+        outbox: Outbox,
+        routes: Arc<Routes>,
+        incoming: mpsc::Sender<Bytes>,
+    ) -> Self {
+        Self {
+            id,
+            kind,
+            outbox,
+            routes,
+            over: CancellationToken::new(),
+            incoming,
+            received: AtomicU64::new(0),
+            used: Mutex::new(Instant::now()),
+            carried: Arc::default(),
+            let_go: Mutex::default(),
+        }
+    }
+
+    /// Passes a message of the client on. Dropped before it is done, the message was not taken.
+    pub(super) async fn take_in(&self, message: Bytes) -> Result<(), MessageNotTaken> {
+        self.use_now();
+        match tokio::time::timeout(ACCEPT_TIME, self.incoming.reserve()).await {
+            Ok(Ok(place)) => {
+                place.send(message);
+                self.received.fetch_add(1, Ordering::SeqCst);
+                Ok(())
+            }
+            Ok(Err(_)) => Err(MessageNotTaken::Over),
+            Err(_) => Err(MessageNotTaken::Busy),
+        }
+    }
+
+    /// How many messages of the client were taken in.
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::SeqCst)
+    }
+
+    /// Takes it from whoever carries it; `None` if that one does not let go.
+    pub(super) async fn grip(&self) -> Option<CarrierGrip> {
+        let let_go = CancellationToken::new();
+        let before = std::mem::replace(
+            &mut *self.let_go.lock().unwrap_or_else(PoisonError::into_inner),
+            let_go.clone(),
+        );
+        before.cancel();
+        let held = tokio::time::timeout(LET_GO_TIME, self.carried.clone().lock_owned()).await.ok()?;
+        self.use_now();
+        Some(CarrierGrip { let_go, _held: held })
+    }
+
+    pub(super) fn use_now(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// Until its client has been away for long: nothing came of it, and it reads nothing.
+    pub(super) async fn unused(&self) {
+        loop {
+            let last = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+            let end = last + RESUME_TIME;
+            if Instant::now() >= end {
+                return;
+            }
+            tokio::time::sleep_until(end).await;
+            if self.outbox.is_read() {
+                self.use_now();
+            }
+        }
+    }
+}

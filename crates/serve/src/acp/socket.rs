@@ -1,0 +1,342 @@
+//! A WebSocket that carries a connection: text frames both ways, one message each, and a ping now and then.
+
+use std::sync::{Mutex, PoisonError};
+
+use axum::body::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::error::{CapacityError, Error as SocketError};
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
+use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
+
+use super::connection::{AcpConnection, CarrierGrip, MessageNotTaken};
+use crate::limits::{FAREWELL_TIME, PIECE_BYTES, PING_TIME, PONG_TIME};
+use crate::outbox::{OutboxEnd, OutboxReader, ReadPiece};
+
+/// Whether each message says its number, so that the client can come back with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EventIds {
+    Told,
+    Untold,
+}
+
+/// Why a WebSocket no longer carries its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SocketEnd {
+    /// The client said that it is done, or the connection is over.
+    Left,
+    /// It broke.
+    Lost,
+    /// Its client came back over another one.
+    TakenOver,
+}
+
+/// A reason to close, as the client is told.
+#[derive(Clone, Copy, Debug)]
+struct Farewell {
+    code: CloseCode,
+    reason: &'static str,
+    end: SocketEnd,
+}
+
+impl Farewell {
+    fn lost(code: CloseCode, reason: &'static str) -> Self {
+        Self { code, reason, end: SocketEnd::Lost }
+    }
+}
+
+/// How reading or writing ended: with a farewell, or with nobody to say it to.
+enum PumpEnd {
+    Say(Farewell),
+    Silent(SocketEnd),
+}
+
+/// Over an upgraded connection; in tests over a pipe.
+pub(super) struct CarriedSocket<S> {
+    sink: SplitSink<WebSocketStream<S>, Message>,
+    stream: SplitStream<WebSocketStream<S>>,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
+    pub(super) async fn new(io: S, largest: usize) -> Self {
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(largest))
+            .max_frame_size(Some(largest))
+            .write_buffer_size(PIECE_BYTES)
+            .read_buffer_size(16 * 1024);
+        let (sink, stream) = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await.split();
+        Self { sink, stream }
+    }
+
+    pub(super) async fn carry(
+        mut self,
+        connection: &AcpConnection,
+        mut reader: OutboxReader,
+        grip: &CarrierGrip,
+        ids: EventIds,
+    ) -> SocketEnd {
+        let heard = HeardTime::now();
+        let end = tokio::select! {
+            biased;
+            () = grip.let_go.cancelled() => PumpEnd::Say(Farewell {
+                code: CloseCode::Policy,
+                reason: "taken over by another WebSocket",
+                end: SocketEnd::TakenOver,
+            }),
+            end = write(&mut self.sink, &mut reader, ids) => end,
+            end = read(&mut self.stream, connection, &heard) => end,
+            () = heard.too_long_ago() => PumpEnd::Say(Farewell::lost(CloseCode::Policy, "no pong came")),
+        };
+        drop(reader);
+        match end {
+            PumpEnd::Say(farewell) => {
+                self.say(farewell).await;
+                farewell.end
+            }
+            PumpEnd::Silent(end) => end,
+        }
+    }
+
+    /// The last frame, and a moment for the client's own: what it sends meanwhile is not taken any more.
+    async fn say(&mut self, farewell: Farewell) {
+        let frame = CloseFrame { code: farewell.code, reason: Utf8Bytes::from_static(farewell.reason) };
+        let said = async {
+            self.sink.send(Message::Close(Some(frame))).await?;
+            if farewell.end == SocketEnd::TakenOver {
+                // The next one waits for this one to let go.
+                return Ok(());
+            }
+            while let Some(message) = self.stream.next().await {
+                message?;
+            }
+            Ok::<_, SocketError>(())
+        };
+        match tokio::time::timeout(FAREWELL_TIME, said).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "a WebSocket did not take its farewell"),
+            Err(_) => tracing::debug!("a WebSocket did not answer its farewell"),
+        }
+    }
+}
+
+async fn write<S: AsyncRead + AsyncWrite + Unpin>(
+    sink: &mut SplitSink<WebSocketStream<S>, Message>,
+    reader: &mut OutboxReader,
+    ids: EventIds,
+) -> PumpEnd {
+    let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
+    pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        let sent = tokio::select! {
+            taken = reader.take() => match taken {
+                ReadPiece::Messages(messages) => send_all(sink, messages, ids).await,
+                ReadPiece::End(OutboxEnd::Closed) => {
+                    let end = SocketEnd::Left;
+                    let reason = "the connection is over";
+                    return PumpEnd::Say(Farewell { code: CloseCode::Normal, reason, end });
+                }
+                ReadPiece::End(OutboxEnd::GoingDown) => {
+                    let end = SocketEnd::Left;
+                    let reason = "the server goes down; come back later";
+                    return PumpEnd::Say(Farewell { code: CloseCode::Restart, reason, end });
+                }
+                ReadPiece::Reset(_) => {
+                    return PumpEnd::Say(Farewell {
+                        code: CloseCode::Error,
+                        reason: "messages were lost; begin anew",
+                        end: SocketEnd::Left,
+                    });
+                }
+            },
+            // A pong says that everything before its ping has arrived.
+            _ = pings.tick() => {
+                let place = Bytes::copy_from_slice(&reader.place().to_be_bytes());
+                sink.send(Message::Ping(place)).await
+            }
+        };
+        if let Err(error) = sent {
+            tracing::debug!(%error, "a WebSocket broke");
+            return PumpEnd::Silent(SocketEnd::Lost);
+        }
+    }
+}
+
+async fn send_all<S: AsyncRead + AsyncWrite + Unpin>(
+    sink: &mut SplitSink<WebSocketStream<S>, Message>,
+    messages: Vec<(u64, Bytes)>,
+    ids: EventIds,
+) -> Result<(), SocketError> {
+    for (number, line) in messages {
+        let line = match ids {
+            EventIds::Untold => line,
+            EventIds::Told => numbered(number, &line),
+        };
+        match Utf8Bytes::try_from(line) {
+            Ok(text) => sink.feed(Message::Text(text)).await?,
+            Err(error) => tracing::error!(%error, "a message of ours is no text and is left out"),
+        }
+    }
+    sink.flush().await
+}
+
+/// The message with its number in front: it is an object, whatever else it is.
+fn numbered(number: u64, line: &[u8]) -> Bytes {
+    let rest = line.strip_prefix(b"{").unwrap_or(line);
+    let mut text = format!("{{\"_meta\":{{\"attache/eventId\":{number}}},").into_bytes();
+    text.extend_from_slice(rest);
+    text.into()
+}
+
+async fn read<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut SplitStream<WebSocketStream<S>>,
+    connection: &AcpConnection,
+    heard: &HeardTime,
+) -> PumpEnd {
+    loop {
+        let message = match stream.next().await {
+            Some(Ok(message)) => message,
+            Some(Err(error)) => return wrong_frame(&error),
+            None => return PumpEnd::Silent(SocketEnd::Lost),
+        };
+        match message {
+            Message::Text(text) => match connection.take_in(text.into()).await {
+                Ok(()) => {}
+                Err(MessageNotTaken::Over) => return PumpEnd::Silent(SocketEnd::Left),
+                Err(MessageNotTaken::Busy) => {
+                    return PumpEnd::Say(Farewell::lost(CloseCode::Again, "too much is unanswered"));
+                }
+            },
+            Message::Binary(_) => {
+                let reason = "messages are sent as text";
+                return PumpEnd::Say(Farewell::lost(CloseCode::Unsupported, reason));
+            }
+            Message::Pong(payload) => {
+                heard.set();
+                if let Ok(place) = <[u8; 8]>::try_from(&*payload) {
+                    connection.outbox.acknowledge(u64::from_be_bytes(place));
+                }
+            }
+            Message::Close(frame) => {
+                let done = frame.is_some_and(|frame| frame.code == CloseCode::Normal);
+                let end = if done { SocketEnd::Left } else { SocketEnd::Lost };
+                return PumpEnd::Silent(end);
+            }
+            Message::Ping(_) | Message::Frame(_) => {}
+        }
+    }
+}
+
+/// What a client is told about frames that can't be read.
+fn wrong_frame(error: &SocketError) -> PumpEnd {
+    let say = |code, reason| PumpEnd::Say(Farewell::lost(code, reason));
+    match error {
+        SocketError::Capacity(CapacityError::MessageTooLong { .. }) => {
+            say(CloseCode::Size, "the message is too long (limits.max_line_bytes)")
+        }
+        SocketError::Utf8(_) => say(CloseCode::Invalid, "the text is no UTF-8"),
+        SocketError::Protocol(_) => say(CloseCode::Protocol, "this is no frame of a WebSocket client"),
+        other => {
+            tracing::debug!(error = %other, "a WebSocket broke");
+            PumpEnd::Silent(SocketEnd::Lost)
+        }
+    }
+}
+
+/// When the client last answered a ping.
+struct HeardTime(Mutex<Instant>);
+
+impl HeardTime {
+    fn now() -> Self {
+        Self(Mutex::new(Instant::now()))
+    }
+
+    fn set(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    async fn too_long_ago(&self) {
+        loop {
+            let end = *self.0.lock().unwrap_or_else(PoisonError::into_inner) + PONG_TIME;
+            if Instant::now() >= end {
+                return;
+            }
+            tokio::time::sleep_until(end).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{AsyncReadExt, DuplexStream};
+    use tokio::sync::mpsc;
+
+    use super::super::connection::CarrierKind;
+    use super::super::routes::{Routes, StreamLayout};
+    use super::*;
+    use crate::outbox::{Outbox, StreamName};
+
+    /// A connection, its client's end, and how its WebSocket ends.
+    async fn carried() -> (Arc<AcpConnection>, DuplexStream, tokio::task::JoinHandle<SocketEnd>) {
+        let (near, far) = tokio::io::duplex(1 << 16);
+        let (incoming, _received) = mpsc::channel(1);
+        let (outbox, routes) = (Outbox::new(usize::MAX), Arc::new(Routes::new(StreamLayout::One)));
+        let kind = CarrierKind::WebSocket;
+        let connection = Arc::new(AcpConnection::new("id".to_owned(), kind, outbox, routes, incoming));
+        let reader = connection.outbox.read(StreamName::Connection).unwrap();
+        let (socket, served) = (CarriedSocket::new(near, 1 << 16).await, connection.clone());
+        let carrying = tokio::spawn(async move {
+            let grip = served.grip().await.unwrap();
+            socket.carry(&served, reader, &grip, EventIds::Told).await
+        });
+        (connection, far, carrying)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_answers_no_ping_is_cut_off_and_may_come_back() {
+        let (_connection, mut client, carrying) = carried().await;
+        let begun = Instant::now();
+        // Nothing is answered.
+        assert_eq!(carrying.await.unwrap(), SocketEnd::Lost);
+        assert!(
+            begun.elapsed() >= PONG_TIME && begun.elapsed() < PONG_TIME + PING_TIME,
+            "{:?}",
+            begun.elapsed()
+        );
+        let mut said = Vec::new();
+        client.read_to_end(&mut said).await.unwrap();
+        let code =
+            [&[0x88, 2 + "no pong came".len() as u8][..], &1008_u16.to_be_bytes(), b"no pong came"].concat();
+        assert!(said.ends_with(&code), "{said:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_answers_stays_and_what_has_arrived_is_forgotten() {
+        let (connection, client, carrying) = carried().await;
+        let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+        assert!(connection.outbox.put(None, Bytes::from_static(b"{}")));
+        let (mut sink, mut stream) = client.split();
+        let reading = tokio::spawn(async move { while let Some(Ok(_)) = stream.next().await {} });
+        tokio::time::sleep(PONG_TIME * 3).await;
+        assert!(!carrying.is_finished());
+        assert!(!connection.outbox.can_resume(0) && connection.outbox.can_resume(1));
+        sink.send(Message::Close(Some(CloseFrame { code: CloseCode::Normal, reason: "".into() })))
+            .await
+            .unwrap();
+        assert_eq!(carrying.await.unwrap(), SocketEnd::Left);
+        reading.await.unwrap();
+    }
+
+    #[test]
+    fn a_number_stands_in_front_of_everything_else() {
+        let line = numbered(7, br#"{"jsonrpc":"2.0","id":1,"result":null}"#);
+        let read: serde_json::Value = serde_json::from_slice(&line).unwrap();
+        assert_eq!(read["_meta"]["attache/eventId"], 7);
+        assert_eq!((&read["jsonrpc"], &read["id"]), (&"2.0".into(), &1.into()));
+    }
+}

@@ -1,0 +1,262 @@
+//! Messages both ways over WebSockets that may break: what was sent is kept until the server has it, what was
+//! received is counted.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use futures_util::stream::{SplitSink, SplitStream};
+use futures_util::{SinkExt, StreamExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
+
+use super::connector::{LostConnection, OpenedSocket, ServerSocket};
+use super::memory::ConversationMemory;
+use crate::limits::{FAREWELL_TIME, PING_TIME, PONG_TIME, UNCONFIRMED_BYTES};
+
+/// What each numbered message begins with, and what stands behind the number.
+const NUMBER: &[u8] = br#"{"_meta":{"attache/eventId":"#;
+const BEHIND_NUMBER: &[u8] = b"},";
+
+/// How a WebSocket ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CarryEnd {
+    /// It broke, or the server sent us away; the connection may still be there.
+    Lost,
+    /// The server ended the connection itself.
+    Over,
+    /// Nothing more comes from our side.
+    Left,
+}
+
+/// What the editor says and is told, and what is remembered of it.
+#[derive(Debug)]
+pub(super) struct EditorEnds {
+    pub(super) said: mpsc::Receiver<Bytes>,
+    pub(super) told: mpsc::Sender<Bytes>,
+    pub(super) memory: ConversationMemory,
+}
+
+/// One connection to a server, over however many WebSockets.
+#[derive(Debug, Default)]
+pub(super) struct ServerLink {
+    id: Option<String>,
+    last: u64,
+    /// Sent, but not confirmed; the first one has the number `confirmed`.
+    unconfirmed: VecDeque<Bytes>,
+    unconfirmed_bytes: usize,
+    /// How many of our messages the server has.
+    confirmed: u64,
+}
+
+impl ServerLink {
+    /// What a server needs to go on with this connection.
+    pub(super) fn lost(&self) -> Option<LostConnection> {
+        self.id.as_ref().map(|id| LostConnection { id: id.clone(), last: self.last })
+    }
+
+    /// A new connection, whose first messages are these.
+    pub(super) fn begin(first: impl IntoIterator<Item = Bytes>) -> Self {
+        let mut link = Self::default();
+        first.into_iter().for_each(|message| link.keep(message));
+        link
+    }
+
+    /// Carries messages until the WebSocket ends, past the memory in both directions.
+    pub(super) async fn carry(&mut self, opened: OpenedSocket, ends: &mut EditorEnds) -> CarryEnd {
+        self.id = Some(opened.id);
+        self.confirm(opened.received);
+        let (mut sink, mut stream) = opened.socket.split();
+        if self.send_again(&mut sink).await.is_err() {
+            return CarryEnd::Lost;
+        }
+        let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
+        pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let (mut heard, mut is_asked) = (Instant::now(), !self.unconfirmed.is_empty());
+        if is_asked && self.ask(&mut sink).await.is_err() {
+            return CarryEnd::Lost;
+        }
+        loop {
+            let has_room = self.unconfirmed_bytes < UNCONFIRMED_BYTES;
+            let sent = tokio::select! {
+                biased;
+                message = next(&mut stream) => match message {
+                    Ok(message) => {
+                        heard = Instant::now();
+                        match self.take(message, ends).await {
+                            TakenFrame::Nothing => Ok(()),
+                            TakenFrame::Confirmed => {
+                                is_asked = !self.unconfirmed.is_empty();
+                                if is_asked { self.ask(&mut sink).await } else { Ok(()) }
+                            }
+                            TakenFrame::End(end) => return end,
+                        }
+                    }
+                    Err(()) => return CarryEnd::Lost,
+                },
+                line = ends.said.recv(), if has_room => match line {
+                    None => {
+                        leave(&mut sink).await;
+                        return CarryEnd::Left;
+                    }
+                    Some(line) => match ends.memory.outgoing(line) {
+                        None => Ok(()),
+                        Some(message) => {
+                            self.keep(message.clone());
+                            let sent = send(&mut sink, message).await;
+                            match sent {
+                                Ok(()) if !is_asked => {
+                                    is_asked = true;
+                                    self.ask(&mut sink).await
+                                }
+                                other => other,
+                            }
+                        }
+                    },
+                },
+                _ = pings.tick() => match heard.elapsed() > PONG_TIME {
+                    true => return CarryEnd::Lost,
+                    false => self.ask(&mut sink).await,
+                },
+            };
+            if sent.is_err() {
+                return CarryEnd::Lost;
+            }
+        }
+    }
+
+    async fn send_again(&self, sink: &mut SplitSink<ServerSocket, Message>) -> Result<(), SocketError> {
+        for message in &self.unconfirmed {
+            send(sink, message.clone()).await?;
+        }
+        Ok(())
+    }
+
+    /// A pong to this says that the server has everything up to here.
+    async fn ask(&self, sink: &mut SplitSink<ServerSocket, Message>) -> Result<(), SocketError> {
+        let sent = self.confirmed + self.unconfirmed.len() as u64;
+        sink.send(Message::Ping(Bytes::copy_from_slice(&sent.to_be_bytes()))).await
+    }
+
+    fn keep(&mut self, message: Bytes) {
+        self.unconfirmed_bytes += message.len();
+        self.unconfirmed.push_back(message);
+    }
+
+    fn confirm(&mut self, received: u64) {
+        while self.confirmed < received {
+            let Some(message) = self.unconfirmed.pop_front() else { return };
+            self.unconfirmed_bytes -= message.len();
+            self.confirmed += 1;
+        }
+    }
+
+    async fn take(&mut self, message: Message, ends: &mut EditorEnds) -> TakenFrame {
+        match message {
+            Message::Text(text) => {
+                let (number, line) = without_number(text.into());
+                if number.is_some_and(|number| number <= self.last) {
+                    return TakenFrame::Nothing;
+                }
+                self.last = number.unwrap_or(self.last);
+                let Some(line) = ends.memory.incoming(line) else { return TakenFrame::Nothing };
+                match ends.told.send(line).await {
+                    Ok(()) => TakenFrame::Nothing,
+                    Err(_) => TakenFrame::End(CarryEnd::Left),
+                }
+            }
+            Message::Pong(payload) => match <[u8; 8]>::try_from(&*payload) {
+                Ok(count) => {
+                    self.confirm(u64::from_be_bytes(count));
+                    TakenFrame::Confirmed
+                }
+                Err(_) => TakenFrame::Nothing,
+            },
+            Message::Close(frame) => {
+                let code: u16 = frame.map_or(0, |frame| frame.code.into());
+                // The server ended the connection (1000, 1011) or itself (1012).
+                TakenFrame::End(if [1000, 1011, 1012].contains(&code) {
+                    CarryEnd::Over
+                } else {
+                    CarryEnd::Lost
+                })
+            }
+            Message::Ping(_) | Message::Binary(_) | Message::Frame(_) => TakenFrame::Nothing,
+        }
+    }
+}
+
+enum TakenFrame {
+    Nothing,
+    Confirmed,
+    End(CarryEnd),
+}
+
+async fn next(stream: &mut SplitStream<ServerSocket>) -> Result<Message, ()> {
+    match stream.next().await {
+        Some(Ok(message)) => Ok(message),
+        Some(Err(error)) => {
+            tracing::debug!(%error, "the connection to the server broke");
+            Err(())
+        }
+        None => Err(()),
+    }
+}
+
+/// The server need not wait for us to come back.
+async fn leave(sink: &mut SplitSink<ServerSocket, Message>) {
+    let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
+    let said = tokio::time::timeout(FAREWELL_TIME, sink.send(Message::Close(Some(frame)))).await;
+    if !matches!(said, Ok(Ok(()))) {
+        tracing::debug!("the server was not told that the editor has left");
+    }
+}
+
+async fn send(sink: &mut SplitSink<ServerSocket, Message>, message: Bytes) -> Result<(), SocketError> {
+    // What is no text the server could not read either: it is told so in the words it would use itself.
+    let text = Utf8Bytes::try_from(message)
+        .unwrap_or_else(|_| Utf8Bytes::from_static("\"a line that is no UTF-8\""));
+    sink.send(Message::Text(text)).await
+}
+
+/// The number that the server gave a message, and the message as its sender wrote it.
+fn without_number(text: Bytes) -> (Option<u64>, Bytes) {
+    let found = text.strip_prefix(NUMBER).and_then(|rest| {
+        let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+        let number = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+        Some((number, rest[end..].strip_prefix(BEHIND_NUMBER)?))
+    });
+    match found {
+        Some((number, rest)) => (Some(number), [b"{", rest].concat().into()),
+        None => (None, text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_taken_off() {
+        let text = Bytes::from_static(br#"{"_meta":{"attache/eventId":17},"jsonrpc":"2.0","id":1}"#);
+        assert_eq!(without_number(text), (Some(17), Bytes::from_static(br#"{"jsonrpc":"2.0","id":1}"#)));
+        for plain in [&br#"{"jsonrpc":"2.0"}"#[..], br#"{"_meta":{"attache/eventId":x},"a":1}"#] {
+            assert_eq!(without_number(Bytes::from_static(plain)), (None, Bytes::from_static(plain)));
+        }
+    }
+
+    #[test]
+    fn what_is_confirmed_is_not_sent_again() {
+        let mut link = ServerLink::default();
+        for text in ["a", "b", "c"] {
+            link.keep(Bytes::from_static(text.as_bytes()));
+        }
+        link.confirm(2);
+        link.confirm(1);
+        assert_eq!((link.unconfirmed.len(), link.unconfirmed_bytes), (1, 1));
+        link.confirm(9);
+        assert_eq!(link.confirmed, 3);
+    }
+}

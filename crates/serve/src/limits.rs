@@ -1,0 +1,90 @@
+//! Every size and time this crate holds itself to, with its reason.
+
+use std::time::Duration;
+
+/// ACP connections at once. Each costs a few tasks; a thousand editors on one machine are a test, not a day.
+pub const CONNECTIONS: usize = 1_024;
+
+/// Sockets at once: each connection over HTTP has a few streams and sends beside them.
+pub const SOCKETS: usize = 4_096;
+
+/// StreamLayout of sessions that one connection may have open.
+pub const SESSION_STREAMS: usize = 256;
+
+/// Of a connection's id: nobody guesses 128 bits.
+pub(crate) const ID_BYTES: usize = 16;
+
+/// Longest session id that is looked at; ours have 30 bytes.
+pub(crate) const SESSION_ID_BYTES: usize = 200;
+
+/// How long a connection that nobody carries any more is kept for its client to come back.
+pub const RESUME_TIME: Duration = Duration::from_secs(5 * 60);
+
+/// What was sent is kept so far for a client whose connection was cut: more than lies between us and it, which
+/// is what the sockets of both sides and a proxy hold.
+pub const KEPT_BYTES: usize = 4 * 1024 * 1024;
+
+/// What was sent on a stream of events that is still read after this long has arrived.
+pub(crate) const KEPT_TIME: Duration = Duration::from_secs(60);
+
+/// Unread updates of one session above which the session's own place in the log waits.
+pub(crate) const SESSION_UNREAD_BYTES: usize = 64 * 1024;
+
+/// Unread messages of a WebSocket above which everything of it waits: its one stream has nobody to overtake.
+pub(crate) const SOCKET_UNREAD_BYTES: usize = 256 * 1024;
+
+/// The same over HTTP, where one stream that nobody reads must not hold up the others: all that updates can
+/// fill, and answers beside them.
+pub(crate) const HTTP_UNREAD_BYTES: usize = 48 * 1024 * 1024;
+
+/// What a message costs beside its bytes.
+pub(crate) const MESSAGE_OVERHEAD: usize = 96;
+
+/// One piece of a stream of events, and of what a WebSocket is given at once.
+pub(crate) const PIECE_BYTES: usize = 64 * 1024;
+
+/// Messages of a client that wait for the reader of its connection; it waits for nothing but its own answers.
+pub(crate) const INCOMING: usize = 16;
+
+/// Bodies that are read at the same moment, over all connections.
+pub(crate) const BODY_BYTES: usize = 128 * 1024 * 1024;
+
+/// How long the answer to `initialize` may take; it waits for nothing.
+pub(crate) const HELLO_TIME: Duration = Duration::from_secs(30);
+
+/// How long a connection may take to accept one more message.
+pub(crate) const ACCEPT_TIME: Duration = Duration::from_secs(60);
+
+/// How often a client over a WebSocket is asked whether it is there, and how long it may leave that unanswered.
+pub const PING_TIME: Duration = Duration::from_secs(20);
+pub const PONG_TIME: Duration = Duration::from_secs(60);
+
+/// How long a former carrier of a connection may take to let go of it.
+pub(crate) const LET_GO_TIME: Duration = Duration::from_secs(5);
+
+/// How long the last messages of a connection may take to leave.
+pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// How long all clients together may take to take what there was for them when the server ends.
+pub(crate) const END_TIME: Duration = Duration::from_secs(3);
+
+/// How long a WebSocket may take to take its farewell.
+pub(crate) const FAREWELL_TIME: Duration = Duration::from_secs(1);
+
+/// How long a server may take to answer a handshake.
+pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
+
+/// Pauses before a lost server is tried again; the last one repeats.
+pub(crate) const RETRY_PAUSES: [Duration; 5] = [
+    Duration::from_millis(50),
+    Duration::from_secs(1),
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+];
+
+/// A server that is away for longer is told to the editor: nobody watches a silent prompt for minutes.
+pub const GIVE_UP_TIME: Duration = Duration::from_secs(30);
+
+/// Messages of the editor that the server has not confirmed, above which the next ones wait.
+pub(crate) const UNCONFIRMED_BYTES: usize = 64 * 1024 * 1024;
