@@ -27,6 +27,10 @@ pub(super) fn links(text: &str) -> Vec<Link> {
 pub(super) fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, line) in prose(text) {
+        // A place that is named where there is no heading.
+        found.extend(
+            line.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned),
+        );
         let heading = line.trim_start_matches('#');
         if heading.len() == line.len() || !heading.starts_with(' ') {
             continue;
@@ -88,8 +92,8 @@ mod tests {
 
     #[test]
     fn headings_are_named_as_sites_name_them() {
-        let text = "# One prompt: `attache chat -p`\n## Twice\n## Twice\n#no\n```\n# not\n```\n";
-        let expected = ["one-prompt-attache-chat--p", "twice", "twice-1"].map(str::to_owned);
+        let text = "# One prompt: `attache chat -p`\n## Twice\n## Twice\n#no\n- <a id=\"own-name\"></a>x\n```\n# not\n```\n";
+        let expected = ["one-prompt-attache-chat--p", "own-name", "twice", "twice-1"].map(str::to_owned);
         assert_eq!(anchors(text), BTreeSet::from(expected));
     }
 }

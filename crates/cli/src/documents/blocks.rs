@@ -53,7 +53,7 @@ fn check(block: &CodeBlock<'_>) -> Result<(), String> {
         // What a screen shows.
         "text" => Ok(()),
         "yml" => steps(&block.text),
-        "lua" | "elisp" | "rust" => balanced(&block.text),
+        "lua" | "elisp" | "rust" | "js" | "nginx" => balanced(&block.text),
         other => Err(format!("nothing reads blocks in {other:?}")),
     }
 }
