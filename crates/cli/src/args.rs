@@ -21,7 +21,7 @@ pub(crate) use chat::{AllowedAccess, ChatArgs, ChatOutput};
 pub(crate) use inspection::{DiffArgs, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy};
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
 
-/// A coding agent for editors (Agent Client Protocol) and for this terminal
+/// A coding agent for editors (Agent Client Protocol) and this terminal
 #[derive(Clone, Debug, Parser)]
 #[command(name = "attache", version, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(help_template = MAIN_HELP, after_help = "Example:\n  attache demo")]

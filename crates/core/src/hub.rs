@@ -16,7 +16,7 @@ use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
 use crate::limits::{EVENTS_BEHIND, HISTORIES_BYTES, OPEN_TRIES};
 use crate::metadata::SessionMeta;
-use crate::nearest::meant;
+use crate::nearest::nearest;
 use crate::ports::projects::{ConsentRequest, ProjectSettings};
 use crate::ports::store::{
     Batch, Change, ModelRef, Owner, SessionQuery, SessionRow, Store, StoreError, UsageTotals,
@@ -140,9 +140,12 @@ impl Shared {
         if let Some(why) = self.ports.model.why_not(&model) {
             return HubError::UnusableModel { model, why };
         }
-        let known: Vec<String> =
-            self.choices.get().models.iter().map(|info| info.model.to_string()).collect();
-        let meant = meant(&model.to_string(), known.iter().map(String::as_str));
+        let choices = self.choices.get();
+        // Names of one provider begin alike: only what follows tells them apart.
+        let beside = choices.models.iter().filter(|info| info.model.provider_id == model.provider_id);
+        let near = nearest(&model.model_id, beside.map(|info| info.model.model_id.as_str()));
+        let meant = near.map(|near| format!(" (did you mean `{}/{near}`?)", model.provider_id));
+        let meant = meant.unwrap_or_default();
         HubError::Invalid(format!("there is no model `{model}` in this configuration{meant}"))
     }
 
