@@ -28,7 +28,7 @@ pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs
 pub(crate) use seat::Seat;
 pub(crate) use serve::{ListenTarget, ServeArgs};
 
-/// A coding agent for editors (Agent Client Protocol) and for this terminal
+/// A coding agent for editors (Agent Client Protocol) and this terminal
 #[derive(Clone, Debug, Parser)]
 #[command(name = "attache", version = crate::installation::VERSION, arg_required_else_help = true, disable_help_subcommand = true)]
 #[command(help_template = MAIN_HELP, after_help = "Example:\n  attache demo")]
