@@ -95,8 +95,8 @@ pub fn for_call(
 }
 
 /// A relative or empty place for programs means the directory that a command happens to be in, and one in
-/// `/proc` can, so that a file there could pass for any program. Without a place left there is no variable: an empty one would mean that
-/// directory again.
+/// `/proc` can, so that a file there could pass for any program. Without a place left there is no variable: an
+/// empty one would mean that directory again.
 fn absolute_places(path: &OsStr) -> Option<OsString> {
     let absolute: Vec<_> = std::env::split_paths(path).filter(|place| is_fixed_place(place)).collect();
     std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())

@@ -46,17 +46,17 @@ enum Asker {
 
 /// An entry by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Ownership {
+struct EntryOwner {
     user: u32,
     mode: u32,
 }
 
 /// What is known of a machine.
-struct Machine<'a> {
+struct SeenMachine<'a> {
     asker: Asker,
     chain: &'a dyn Fn(&Path) -> Option<LinkChain>,
     /// `None` where nothing is.
-    owned: &'a dyn Fn(&Path) -> Option<Ownership>,
+    owned: &'a dyn Fn(&Path) -> Option<EntryOwner>,
 }
 
 /// Whether nobody but root decides what runs under this name. What is missing counts by the directories that
@@ -70,13 +70,13 @@ pub(crate) fn is_of_root(path: &Path) -> bool {
     on_this_machine(|machine| machine.chain_of(path).is_some_and(|chain| machine.belongs_to_root(&chain)))
 }
 
-fn on_this_machine(look: impl Fn(&Machine<'_>) -> bool) -> bool {
+fn on_this_machine(look: impl Fn(&SeenMachine<'_>) -> bool) -> bool {
     let owned = |path: &Path| {
         let found = path.symlink_metadata().ok()?;
-        Some(Ownership { user: found.uid(), mode: found.mode() })
+        Some(EntryOwner { user: found.uid(), mode: found.mode() })
     };
     let chain = |path: &Path| link_chain(path).ok();
-    look(&Machine { asker: asker(), chain: &chain, owned: &owned })
+    look(&SeenMachine { asker: asker(), chain: &chain, owned: &owned })
 }
 
 fn asker() -> Asker {
@@ -84,7 +84,7 @@ fn asker() -> Asker {
     if id.is_root() { Asker::Root } else { Asker::User { id: id.as_raw() } }
 }
 
-impl Machine<'_> {
+impl SeenMachine<'_> {
     fn trusts(&self, path: &Path) -> bool {
         let Some(chain) = self.chain_of(path) else { return false };
         let is_allowed = match self.asker {
@@ -153,12 +153,12 @@ mod tests {
             let said = others.iter().find(|(said, ..)| Path::new(said) == path);
             let link = links.iter().any(|(link, _)| Path::new(link) == path);
             let usual = if link { 0o777 } else { 0o755 };
-            Some(said.map_or(Ownership { user: 0, mode: usual }, |(_, user, mode)| Ownership {
+            Some(said.map_or(EntryOwner { user: 0, mode: usual }, |(_, user, mode)| EntryOwner {
                 user: *user,
                 mode: *mode,
             }))
         };
-        Machine { asker, chain: &chain, owned: &owned }.trusts(Path::new(path))
+        SeenMachine { asker, chain: &chain, owned: &owned }.trusts(Path::new(path))
     }
 
     const USER: Asker = Asker::User { id: ADA };
