@@ -23,6 +23,17 @@ pub(crate) fn what_became_of(set_aside: &SetAside) -> String {
     }
 }
 
+/// The title of what the next client is told.
+pub(crate) const FOREIGN_JOURNAL: &str = "A foreign journal lay beside the session database";
+
+pub(crate) fn what_was_foreign(moved_to: &Path) -> String {
+    format!(
+        "attache did not write it and obeyed nothing of it; it is kept as {}. A command may have tried to change \
+         your sessions and rules: keep the database outside of the directories that agents work in",
+        moved_to.display()
+    )
+}
+
 /// Most of a damaged file can often be read.
 pub(crate) fn how_to_read(database: &Path) -> String {
     let file = quoted(database);

@@ -1,11 +1,13 @@
 //! Where attache keeps its files: below `ATTACHE_HOME`, or in the XDG places. Makes directories and files for
 //! the owner only; knows nothing of what is in them.
 
+use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use attache_core::scope::Guarded;
 use thiserror::Error;
 
 use crate::config::ProcessEnvironment;
@@ -15,6 +17,8 @@ use crate::config::ProcessEnvironment;
 pub(crate) struct Dirs {
     /// The user's own; where keys of other programs lie.
     pub(crate) home: Option<PathBuf>,
+    /// Variables that move keys and settings of other programs, as they are set.
+    pub(crate) moved: Vec<(&'static str, OsString)>,
     /// Where programs keep their settings; other programs, too.
     pub(crate) user_config: Option<PathBuf>,
     pub(crate) config_file: PathBuf,
@@ -56,7 +60,9 @@ impl Dirs {
         };
         let given = environment.path("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
         let user_config = given.or_else(|| Some(user.as_ref()?.join(".config")));
-        dirs.map(|dirs| Self { home: user, user_config, ..dirs })
+        let moved = Guarded::variables();
+        let moved = moved.filter_map(|name| Some((name, environment.path(name)?.into_os_string()))).collect();
+        dirs.map(|dirs| Self { home: user, user_config, moved, ..dirs })
     }
 
     fn xdg(environment: &ProcessEnvironment) -> Result<Self, DirsError> {
@@ -80,6 +86,7 @@ impl Dirs {
     fn below(config: &Path, data: &Path, cache: &Path, state: &Path) -> Self {
         Self {
             home: None,
+            moved: Vec::new(),
             user_config: None,
             config_file: config.join("config.toml"),
             sessions_db: data.join("sessions.db"),
@@ -135,7 +142,8 @@ mod tests {
         let below = Dirs::below(Path::new("/h"), Path::new("/h"), Path::new("/h"), Path::new("/h"));
         // Keys lie where the user lives, wherever attache keeps its own.
         let user_config = Some("/home/u/.config".into());
-        assert_eq!(dirs, Dirs { home: Some("/home/u".into()), user_config, ..below });
+        let moved = vec![("XDG_DATA_HOME", "/d".into())];
+        assert_eq!(dirs, Dirs { home: Some("/home/u".into()), moved, user_config, ..below });
         assert_eq!(dirs.config_file, Path::new("/h/config.toml"));
         assert_eq!(dirs.sessions_db, Path::new("/h/sessions.db"));
         assert_eq!(dirs.logs, Path::new("/h/logs"));

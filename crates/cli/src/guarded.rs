@@ -15,6 +15,9 @@ use crate::dirs::Dirs;
 /// What SQLite keeps beside a database.
 const BESIDE_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
+/// A repair of ours that goes on.
+const REPAIR: &str = ".repair";
+
 /// `files` are of our own, too: a trace, a database that was set aside.
 pub(crate) fn guarded<'a>(
     config: &'a Config,
@@ -34,24 +37,29 @@ pub(crate) fn guarded<'a>(
     });
     let locks = database.parent().map(|directory| directory.join("locks"));
     let own = directories
-        .chain([
-            dirs.blobs.as_path(),
-            &dirs.scratch,
-            &dirs.logs,
-            &dirs.credentials_file,
-            &dirs.catalogue_file,
-        ])
+        .chain([dirs.blobs.as_path(), &dirs.scratch, &dirs.logs, &dirs.chat_history])
+        .map(PathBuf::from)
+        .chain(locks);
+    let own_files =
+        [&dirs.credentials_file, &dirs.catalogue_file, &dirs.token_file, &dirs.trust_file].into_iter();
+    let own_files = own_files
+        .map(PathBuf::as_path)
         .chain([database.as_path(), &config.file])
         .chain(scripts)
         .chain(files)
         .map(PathBuf::from)
-        .chain(BESIDE_DATABASE.map(beside))
-        .chain(locks);
+        .chain(BESIDE_DATABASE.into_iter().chain([REPAIR]).map(beside));
     // Options may be relative to where we were started.
-    let own = own.map(|path| std::path::absolute(&path).unwrap_or(path)).collect();
+    let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let skills = dirs.config_file.parent().map(|directory| directory.join("skills"));
-    let guarded = Guarded::new(dirs.home.clone(), own)
+    let variable = |wanted: &str| {
+        let set = dirs.moved.iter().find(|(name, _)| *name == wanted);
+        set.map(|(_, value)| value.clone())
+    };
+    let guarded = Guarded::new(dirs.home.clone(), own.map(absolute).collect())
+        .with_own_files(own_files.map(absolute).collect())
         .with_account_home(account_home())
+        .with_variables(variable)
         .with_readable(skills.into_iter().collect());
     guarded.with_real_names(LinkChains::found_by(|| {
         let mut chains = KnownChains::default();

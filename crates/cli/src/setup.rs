@@ -31,7 +31,7 @@ use crate::catalogue::CurrentCatalogue;
 use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment, Sourced};
 use crate::connect::TOKEN_VARIABLE;
 use crate::credentials::{Credentials, KeyPlace, Patience, ServerLogins};
-use crate::damage::{DAMAGED, what_became_of};
+use crate::damage::{DAMAGED, FOREIGN_JOURNAL, what_became_of, what_was_foreign};
 use crate::dirs::Dirs;
 use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
@@ -280,6 +280,11 @@ pub(crate) fn open_store(sources: &Sources) -> Result<(SqliteStore, Option<SetAs
     let opened = SqliteStore::open(&store_location(config, dirs), durability(config))?;
     if let Some(set_aside) = &opened.set_aside {
         sources.troubles.report(DAMAGED, what_became_of(set_aside));
+    }
+    if let Some(moved_to) = &opened.foreign_journal {
+        let text = what_was_foreign(moved_to);
+        crate::answer::note(&format!("attache: {FOREIGN_JOURNAL}: {text}"));
+        sources.troubles.report(FOREIGN_JOURNAL, text);
     }
     Ok((opened.store, opened.set_aside))
 }

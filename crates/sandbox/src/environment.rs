@@ -6,7 +6,7 @@ use std::path::Path;
 use attache_core::ports::tool::WriteGrant;
 
 use crate::caches;
-use crate::programs::Programs;
+use crate::programs::{Programs, is_fixed_place};
 
 /// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets).
 const PASSED: [&str; 29] = [
@@ -94,11 +94,11 @@ pub fn for_call(
     }
 }
 
-/// A relative or empty place for programs means the directory that a command happens to be in, so that a file
-/// there could pass for any program. Without a place left there is no variable: an empty one would mean that
-/// directory again.
+/// A relative or empty place for programs means the directory that a command happens to be in, and one in
+/// `/proc` can, so that a file there could pass for any program. Without a place left there is no variable: an
+/// empty one would mean that directory again.
 fn absolute_places(path: &OsStr) -> Option<OsString> {
-    let absolute: Vec<_> = std::env::split_paths(path).filter(|place| place.is_absolute()).collect();
+    let absolute: Vec<_> = std::env::split_paths(path).filter(|place| is_fixed_place(place)).collect();
     std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())
 }
 
@@ -183,6 +183,7 @@ mod tests {
         };
         assert_eq!(given("/usr/bin:/bin"), Some("/usr/bin:/bin".into()));
         assert_eq!(given(":/usr/bin::.:bin:../x:/bin:"), Some("/usr/bin:/bin".into()));
+        assert_eq!(given("/proc/self/cwd/bin:/usr/bin:/dev/fd/0"), Some("/usr/bin".into()));
         assert_eq!(given(".:bin"), None);
         assert_eq!(given(""), None);
     }

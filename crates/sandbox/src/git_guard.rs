@@ -46,7 +46,7 @@ use findings::{Findings, undone_again_and_again};
 pub use git_paths::belongs_to_git;
 use known::{HomeNames, KnownPaths};
 use modules::{RootPlace, look_at_repositories, look_everywhere};
-use named::{NamedBy, Names, general_files};
+use named::{NamedBy, Names, common_directory, general_files, governing};
 use reopen::reopen;
 use state::{NotSeen, RootState};
 use undo::Undo;
@@ -252,6 +252,16 @@ pub fn named_by_git(roots: &[PathBuf]) -> Vec<PathBuf> {
 pub(crate) fn named_and_there(roots: &[PathBuf]) -> Vec<PathBuf> {
     let named = named_by_git(roots).into_iter();
     named.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).take(MOUNTED_FOR_GIT).collect()
+}
+
+/// The files of configuration that git reads in a work tree: of its repository, its user and the machine, there
+/// or not. Without those that they include.
+pub fn configurations(tree: &Path) -> Vec<PathBuf> {
+    let own = governing(tree)
+        .next()
+        .into_iter()
+        .flat_map(|(_, git)| [common_directory(&git).join("config"), git.join("config.worktree")]);
+    own.chain(general_files()).collect()
 }
 
 /// Whether its user's own configuration of git, or the machine's, makes commands that only read run or obey

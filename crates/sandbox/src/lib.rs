@@ -17,6 +17,7 @@ pub mod regular_file;
 pub mod relay;
 mod sandbox;
 pub mod scratch_file;
+mod trusted;
 mod version_managers;
 
 pub use sandbox::*;

@@ -8,12 +8,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::ports::tool::Site;
+use attache_core::scope::LinkChain;
 
+use crate::link_chain::link_chain;
 use crate::paths::normal;
+use crate::trusted::{SYSTEM_PLACES, is_of_root, is_trusted};
 use crate::version_managers::{self, StandIn};
 
-/// Where programs of the system live; looked at where `PATH` leads to nothing but the workspace.
+/// Where a root that holds the whole machine has programs of the system, which are none of a project's.
 const STANDARD: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
+
+/// Whose names mean something else to each process that looks.
+const OF_PROCESSES: &str = "/proc";
 
 /// Where programs are looked for, and which directories are the workspace.
 #[derive(Clone, Debug, Default)]
@@ -36,8 +42,8 @@ pub enum Origin {
 }
 
 impl Programs {
-    /// `path` is a value of `PATH`. What is relative in it means the directory that a command happens to be in:
-    /// passed over.
+    /// `path` is a value of `PATH`. What is relative in it means the directory that a command happens to be in,
+    /// also as `/proc/self/cwd`: passed over.
     pub fn new<'a>(path: Option<&OsStr>, own: impl Iterator<Item = &'a PathBuf>) -> Self {
         let places = path.map(std::env::split_paths).into_iter().flatten();
         let mut both = Vec::new();
@@ -45,7 +51,7 @@ impl Programs {
             both.extend(directory.canonicalize().ok().filter(|real| real != directory));
             both.push(directory.clone());
         }
-        Self { places: places.filter(|place| place.is_absolute()).collect(), own: both }
+        Self { places: places.filter(|place| is_fixed_place(place)).collect(), own: both }
     }
 
     /// As the calls of a session see them.
@@ -62,19 +68,30 @@ impl Programs {
         Self::new(std::env::var_os("PATH").as_deref(), own.iter())
     }
 
-    /// A helper of our own: a program outside of the workspace.
+    /// A program that attache starts by itself, maybe outside of any sandbox: only what neither its user nor a
+    /// session can replace. Places of `PATH` where that is not so are passed over.
     pub fn helper(&self, name: &str) -> Option<PathBuf> {
         // A place costs a look at each directory above it: only those that have such a program are looked at.
         let found_in = |place: &Path| {
             let file = place.join(name);
             let is_foreign = || self.own_place(place).is_none() && self.own_place(&file).is_none();
-            (is_program(&file) && is_foreign()).then_some(file)
+            (is_program(&file) && is_trusted(&file) && is_foreign()).then_some(file)
         };
         let found = self.places.iter().find_map(|place| found_in(place));
         found.or_else(|| {
-            let leads_elsewhere = self.places.iter().any(|place| self.own_place(place).is_none());
-            (!leads_elsewhere).then(|| STANDARD.iter().find_map(|place| found_in(Path::new(place))))?
+            let leads_to_any =
+                self.places.iter().any(|place| is_of_root(place) && self.own_place(place).is_none());
+            (!leads_to_any).then(|| SYSTEM_PLACES.iter().find_map(|place| found_in(Path::new(place))))?
         })
+    }
+
+    /// `PATH` for a helper that finds others by it, with the places of the system behind the user's.
+    pub fn path_for_helpers(&self) -> OsString {
+        let trusted = self.places.iter().filter(|place| is_trusted(place) && self.own_place(place).is_none());
+        let system = SYSTEM_PLACES.iter().map(PathBuf::from).filter(|place| is_trusted(place));
+        let mut places: Vec<PathBuf> = trusted.cloned().collect();
+        places.extend(system.filter(|place| !self.places.contains(place)));
+        std::env::join_paths(places).unwrap_or_else(|_| SYSTEM_PLACES.join(":").into())
     }
 
     /// Whose program a command in `directory` means by `name`.
@@ -82,6 +99,10 @@ impl Programs {
         let Some(file) = self.found(name, directory) else { return Origin::System };
         if let Some(place) = self.own_place(&file) {
             return Origin::Project(place);
+        }
+        // Seen by the command it may be anything, also of the project.
+        if !is_fixed_place(&file) {
+            return Origin::Project(file);
         }
         let is_stand_in = match version_managers::stand_in(&file) {
             StandIn::Yes => true,
@@ -130,6 +151,15 @@ impl Programs {
         };
         [Some(normal(path)), path.canonicalize().ok()].into_iter().flatten().find(is_own)
     }
+}
+
+/// Whether a name means the same to every process: no relative one, and none that leads over what the kernel
+/// makes up for each of them (`/proc/self/cwd`, `/dev/fd/3`).
+pub(crate) fn is_fixed_place(place: &Path) -> bool {
+    let is_fixed = |LinkChain { links, end }: LinkChain| {
+        links.iter().chain([&end]).all(|step| !step.starts_with(OF_PROCESSES))
+    };
+    place.is_absolute() && link_chain(place).is_ok_and(is_fixed)
 }
 
 fn is_program(file: &Path) -> bool {
@@ -204,11 +234,61 @@ mod tests {
     fn no_helper_comes_from_a_root_or_a_relative_place() {
         let place = Place::new();
         let found = |path: &str| place.programs(path).helper("ls").unwrap();
-        let system = place.base.join("system/ls");
-        for path in ["@/w/bin:@/system", "@/home/bin:@/system", "@/links:@/system", ".::bin:@/system"] {
-            assert_eq!(found(path), system, "{path}");
+        for path in ["@/w/bin", "@/home/bin", "@/links", ".::bin"] {
+            assert_eq!(found(&format!("{path}:/usr/bin")), Path::new("/usr/bin/ls"), "{path}");
+            assert_eq!(found(path), Path::new("/usr/bin/ls"), "{path}: where the system has it");
         }
-        assert!(found(".:@/w/bin").starts_with("/usr/bin"), "where the system has it");
+    }
+
+    /// What a command of one session leaves there is no helper of another, wherever attache was started.
+    #[test]
+    fn no_helper_comes_from_where_anybody_but_root_can_write() {
+        let place = Place::new();
+        let elsewhere = place.base.join("elsewhere");
+        let found = |path: &str, name: &str| {
+            let path = path.replace('@', place.base.to_str().unwrap());
+            Programs::new(Some(OsStr::new(&path)), [elsewhere.clone()].iter()).helper(name)
+        };
+        for path in ["@/w/bin", "@/system", "@/home/bin", "@/links", "/proc/self/cwd/bin"] {
+            for path in [path.to_owned(), format!("{path}:/usr/bin"), format!("{path}:/nowhere:/usr/bin")] {
+                assert_eq!(found(&path, "ls"), Some("/usr/bin/ls".into()), "{path}");
+            }
+            let path = place.programs(&format!("{path}:/usr/bin")).path_for_helpers();
+            let first = std::env::split_paths(&path).next().unwrap();
+            assert_eq!(first, Path::new("/usr/bin"), "{path:?}");
+        }
+        assert_eq!(found("@/system:/nowhere", "ls"), None, "what root decides about is not guessed at");
+    }
+
+    #[test]
+    fn a_place_that_each_process_sees_differently_is_relative() {
+        let place = Place::new();
+        symlink("/proc/self/cwd", place.base.join("here")).unwrap();
+        symlink("here/bin", place.base.join("here-too")).unwrap();
+        let here = place.base.join("here").display().to_string();
+        let too = place.base.join("here-too").display().to_string();
+        for odd in [
+            "/proc/self/cwd/bin",
+            "/proc/thread-self/cwd",
+            "//proc/self/root/usr/bin",
+            "/dev/fd/0",
+            &here,
+            &too,
+        ] {
+            assert!(!is_fixed_place(Path::new(odd)), "{odd}");
+            let programs = place.programs(&format!("{odd}:@/system"));
+            assert_eq!(
+                programs.path_of_the_machine(),
+                Some(place.base.join("system").into_os_string()),
+                "{odd}"
+            );
+            let named = Path::new(odd).join("ls");
+            let origin = programs.origin(named.to_str().unwrap(), &place.base.join("w"));
+            assert!(matches!(origin, Origin::Project(_)), "{odd}: {origin:?}");
+        }
+        for usual in ["/usr/bin", "/bin", "/nowhere/bin"] {
+            assert!(is_fixed_place(Path::new(usual)), "{usual}");
+        }
     }
 
     #[test]

@@ -144,6 +144,11 @@ impl Sandbox {
         probe::best(helper)
     }
 
+    /// The same with this bubblewrap, for which the caller answers: it is started outside of any sandbox.
+    pub fn probe_with(bubblewrap: PathBuf, helper: PathBuf) -> Self {
+        probe::with(Some(bubblewrap), helper)
+    }
+
     /// The reduced level, or none; for machines that shall be treated alike whatever is installed.
     pub fn probe_reduced(helper: PathBuf) -> Self {
         probe::reduced(helper, Vec::new())

@@ -42,6 +42,12 @@ pub trait Disk {
         Repository::Configured
     }
 
+    /// The files of configuration that git reads in a directory and that hold passwords or tokens. Asked for
+    /// commands of git that print settings.
+    fn telling_configuration(&self, _directory: &Path) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
     /// Shows the absolute path of each file that git tracks in the repository around `directory`. Asked for
     /// commands of git that show what is in them.
     fn tracked(&self, _directory: &Path, _visit: &mut dyn FnMut(&Path)) -> Tracked {

@@ -44,6 +44,14 @@ pub(super) struct CommandEffects {
     pub(super) why: Option<String>,
     /// Of git: the part of the repository whose files it shows.
     pub(super) shows: Option<RepositoryPart>,
+    /// Of git: whether it prints settings.
+    pub(super) settings: SettingsShown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SettingsShown {
+    None,
+    Some,
 }
 
 impl CommandEffects {
@@ -62,6 +70,7 @@ impl CommandEffects {
             filters: false,
             why: None,
             shows: None,
+            settings: SettingsShown::None,
         }
     }
 
@@ -260,6 +269,12 @@ impl Reader<'_> {
                         Some(format!("git would read what {file} leads to, outside of the repository"));
                 }
             }
+        }
+        if effects.settings == SettingsShown::Some {
+            let telling =
+                directories.iter().flat_map(|directory| self.context.disk.telling_configuration(directory));
+            let files: Vec<PathBuf> = telling.collect();
+            effects.reads.extend(files.iter().map(|file| PathWord::At(file.to_string_lossy().into_owned())));
         }
         let Some(part) = effects.shows.take() else { return effects };
         for directory in &directories {

@@ -3,7 +3,7 @@
 
 use crate::Nature;
 
-use super::effects::CommandEffects;
+use super::effects::{CommandEffects, SettingsShown};
 use super::options;
 use super::programs::{self, Program};
 use super::tracked;
@@ -36,9 +36,15 @@ pub(super) fn effects_of(mut shown: Vec<String>, arguments: &[Word]) -> CommandE
     if effects.nature == Nature::ReadOnly || shows.is_some() {
         note_named_files(&mut effects, rest, global.is_literal);
     }
+    if subcommand.is_some_and(|subcommand| TELLING.contains(&subcommand)) {
+        effects.settings = SettingsShown::Some;
+    }
     effects.directory = global.directory;
     effects
 }
+
+/// Subcommands that print settings, or addresses of remotes.
+const TELLING: [&str; 5] = ["config", "remote", "var", "ls-remote", "submodule"];
 
 /// What is between `git` and its subcommand.
 #[derive(Default)]

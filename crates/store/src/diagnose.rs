@@ -42,6 +42,9 @@ pub fn diagnose(database: &Path) -> Diagnosis {
         Err(error) => return Diagnosis::Unusable(error.to_string()),
     }
     let connector = Connector::new(database.to_owned(), Durability::Normal);
+    if let Some(reason) = examine::foreign_journal(&connector) {
+        return Diagnosis::Unusable(reason);
+    }
     match look(&connector) {
         Ok(sound) => sound,
         Err(DatabaseTrouble::Newer { found }) => Diagnosis::Newer { found, supported: SUPPORTED },

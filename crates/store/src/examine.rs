@@ -16,6 +16,7 @@ use rusqlite::Connection;
 
 use crate::connection::{Connector, beside};
 use crate::failure::{Failure, medium_message};
+use crate::foreign_journal;
 use crate::limits;
 use crate::migrations::{self, APPLICATION_ID, SUPPORTED};
 
@@ -48,7 +49,19 @@ impl From<io::Error> for DatabaseTrouble {
     }
 }
 
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+pub(crate) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+/// Why a database is not even looked at: SQLite would play the journal back.
+pub(crate) fn foreign_journal(connector: &Connector) -> Option<String> {
+    match foreign_journal::found(connector) {
+        Ok(None) => None,
+        Ok(Some(journal)) => Some(format!(
+            "{} is not attache's and would change it; a start of `attache acp` sets it aside, or move it away",
+            journal.display()
+        )),
+        Err(error) => Some(error.to_string()),
+    }
+}
 
 /// How much of a file is searched for a sign of ours when its header has none. The schema takes several pages,
 /// which SQLite keeps among the first that it fills.

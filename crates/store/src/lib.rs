@@ -8,6 +8,7 @@ mod conversation;
 mod diagnose;
 mod examine;
 mod failure;
+mod foreign_journal;
 mod json_paths;
 mod lease;
 mod limits;

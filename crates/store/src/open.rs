@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::connection::{Connector, Durability};
 use crate::examine::{self, DatabaseTrouble};
+use crate::foreign_journal;
 use crate::migrations::{self, SUPPORTED};
 use crate::process_lock::ProcessLock;
 use crate::repair;
@@ -34,6 +35,8 @@ pub struct OpenedStore {
     pub store: SqliteStore,
     /// A damaged database that was moved away, and another one made in its place.
     pub set_aside: Option<SetAside>,
+    /// Where a rollback journal is now that lay beside the database and was not ours. Nothing of it was obeyed.
+    pub foreign_journal: Option<PathBuf>,
 }
 
 /// A damaged database that was moved away.
@@ -114,6 +117,8 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
         make_directory(directory).map_err(|error| unusable(directory, error))?;
     }
     make_directory(&location.locks).map_err(|error| unusable(&location.locks, error))?;
+    let foreign_journal =
+        foreign_journal::set_aside(&connector).map_err(|error| unusable(&location.database, error))?;
     let (connection, set_aside) =
         find_database(&connector, &location.locks).map_err(|trouble| OpenError::of(trouble, location))?;
     // SQLite has the operating system's random numbers at hand already.
@@ -125,7 +130,7 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
     let us = ProcessLock::take(&location.locks, owner).map_err(|error| unusable(&location.locks, error))?;
     let store =
         SqliteStore::start(connector, us, connection).map_err(|error| unusable(&location.database, error))?;
-    Ok(OpenedStore { store, set_aside })
+    Ok(OpenedStore { store, set_aside, foreign_journal })
 }
 
 fn refuse_others(connector: &Connector, locks: &Path) -> Result<(), DatabaseTrouble> {

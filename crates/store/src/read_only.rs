@@ -54,6 +54,9 @@ impl ReadOnlyStore {
         }
         let path = location.database.clone();
         let mut connector = Connector::new(path, Durability::Normal);
+        if let Some(reason) = examine::foreign_journal(&connector) {
+            return Err(OpenError::Unusable { path: location.database.clone(), reason });
+        }
         let mut looked = examine::look(&connector);
         if let Err(DatabaseTrouble::Unusable(_)) = looked
             && !can_be_written(&location.database)

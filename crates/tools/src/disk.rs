@@ -2,6 +2,7 @@
 //! that rules judge. The only place where the words of `attache_shell` become those of the core.
 
 pub(crate) mod repository;
+mod telling;
 mod tracked;
 
 use std::ffi::OsStr;
@@ -77,6 +78,10 @@ impl Disk for DiskOfWorkspace {
 
     fn repository(&self, directory: &Path) -> Repository {
         repository::repository(directory)
+    }
+
+    fn telling_configuration(&self, directory: &Path) -> Vec<PathBuf> {
+        telling::telling_configuration(directory)
     }
 
     fn tracked(&self, directory: &Path, visit: &mut dyn FnMut(&Path)) -> Tracked {

@@ -137,10 +137,10 @@ fn line(job: &HookJob, programs: &Programs) -> io::Result<Vec<OsString>> {
     Ok(line)
 }
 
-/// By its whole path, and never one of the project.
+/// By its whole path, and never one that a session could have left.
 fn helper(programs: &Programs, name: &str) -> io::Result<OsString> {
     programs.helper(name).map(PathBuf::into_os_string).ok_or_else(|| {
-        let text = format!("{name} is not in PATH outside of the workspace");
+        let text = format!("{name} is not in a place of PATH that only root can write");
         io::Error::new(io::ErrorKind::NotFound, text)
     })
 }

@@ -1,5 +1,7 @@
 //! `bash`: output, time, trees of processes, and what a command is given.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
@@ -183,18 +185,27 @@ async fn no_signal_is_blocked_or_ignored() {
 }
 
 #[tokio::test]
-async fn without_bash_it_is_sh() {
-    let directory = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink("/bin/sh", directory.path().join("sh")).unwrap();
-    if alone("bash::without_bash_it_is_sh", &[("PATH", directory.path().to_str().unwrap())]) == Alone::Done {
+async fn without_any_shell_it_says_so() {
+    if alone("bash::without_any_shell_it_says_so", &[("PATH", "/nowhere")]) == Alone::Done {
         return;
     }
-    let path = std::env::var_os("PATH").unwrap();
-    let trial = Trial::new();
-    assert_eq!(output(&trial, "echo ${0##*/}").await, "sh\n");
-    std::fs::remove_file(std::path::Path::new(&path).join("sh")).unwrap();
-    let error = trial.failed("bash", json!({"command": "true"})).await;
+    let error = Trial::new().failed("bash", json!({"command": "true"})).await;
     assert!(error.contains("could not be started: No such file"), "{error}");
+}
+
+/// A shell that a command of another session could have left in `PATH`.
+#[tokio::test]
+async fn a_shell_that_others_can_write_is_passed_over() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["bash", "sh"] {
+        std::fs::write(directory.path().join(name), "#!/bin/sh\necho planted\n").unwrap();
+        std::fs::set_permissions(directory.path().join(name), Permissions::from_mode(0o755)).unwrap();
+    }
+    let path = format!("{}:/usr/bin:/bin", directory.path().display());
+    if alone("bash::a_shell_that_others_can_write_is_passed_over", &[("PATH", &path)]) == Alone::Done {
+        return;
+    }
+    assert_eq!(output(&Trial::new(), "echo ${0##*/}").await, "bash\n");
 }
 
 #[tokio::test]

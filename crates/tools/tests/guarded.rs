@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_core::ports::ToolOutcome;
-use attache_core::ports::tool::Workspace;
+use attache_core::ports::tool::{Access, Workspace};
 use attache_core::scope::{AccessReach, Guarded, LinkChains, reach};
 use attache_sandbox::Level;
 use attache_sandbox::link_chain::link_chain;
@@ -338,5 +338,33 @@ async fn a_repository_that_a_command_makes_runs_nothing_by_the_users_own_configu
         // In one that was there, too.
         let text = said(&trial, "mkdir sub/hooks; cp /bin/true sub/hooks/pre-commit; true").await;
         assert!(!trial.root.join("sub/hooks/pre-commit").exists(), "{level:?}: {text}");
+    }
+}
+
+/// What prints the addresses of remotes is judged as reading their file, where that holds a token.
+#[tokio::test]
+async fn commands_that_print_tokens_of_remotes_count_as_reading_them() {
+    let trial = Trial::new();
+    for (name, text) in [("HEAD", "ref: refs/heads/main\n"), ("objects/x", ""), ("refs/x", "")] {
+        trial.put(&format!(".git/{name}"), text);
+    }
+    let config = trial.root.join(".git/config");
+    let lines = [
+        "git remote -v",
+        "git remote get-url o",
+        "git config --get-regexp .",
+        "git config remote.o.url",
+        "git -C . config -l",
+        "git ls-remote --get-url",
+    ];
+    for (url, is_secret) in [("https://u:canary@h/x", true), ("https://h/x", false)] {
+        trial.put(".git/config", format!("[remote \"o\"]\n\turl = {url}\n"));
+        for line in lines {
+            let plan = trial.plan("bash", json!({"command": line})).await.unwrap();
+            let reads = plan.accesses.iter().any(|access| *access == Access::ReadPath(config.clone()));
+            assert_eq!(reads, is_secret, "{line} {url}: {:?}", plan.accesses);
+        }
+        let plan = trial.plan("bash", json!({"command": "git status"})).await.unwrap();
+        assert!(!plan.accesses.contains(&Access::ReadPath(config.clone())), "{:?}", plan.accesses);
     }
 }

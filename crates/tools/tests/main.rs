@@ -21,6 +21,7 @@ mod kill;
 mod led_to;
 mod links;
 mod mounts;
+mod moved;
 mod names;
 mod prompt;
 mod read;

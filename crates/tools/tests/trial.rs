@@ -83,9 +83,21 @@ impl Trial {
         Self::new().hold(level)
     }
 
+    /// The same by this bubblewrap.
+    pub(crate) fn held_by(bubblewrap: PathBuf) -> Self {
+        let helper = PathBuf::from(env!("CARGO_BIN_EXE_sandboxed"));
+        let sandbox = Sandbox::found_lazily_by(move || Sandbox::probe_with(bubblewrap, helper));
+        assert_eq!(sandbox.level(), Level::Full, "{:?}", sandbox.shortfalls());
+        Self::new().hold_with(sandbox)
+    }
+
     pub(crate) fn hold(self, level: Level) -> Self {
+        self.hold_with(found(level))
+    }
+
+    fn hold_with(self, sandbox: LazySandbox) -> Self {
         let mut trial = self;
-        trial.sandbox = found(level);
+        trial.sandbox = sandbox;
         trial.tools =
             attache_tools::builtin(Equipment { sandbox: Arc::clone(&trial.sandbox), ..Equipment::bare() });
         let home = trial.base.join("home");

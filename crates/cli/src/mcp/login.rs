@@ -117,19 +117,27 @@ fn at_address(url: &str) -> ServerEntry {
     }
 }
 
-/// Whether a browser was asked to open it: by its whole path, with the address as one word and no shell.
+/// Whether a browser was asked to open it: by its whole path, with the address as one word and no shell. What
+/// it finds by `PATH` in turn is nothing that a project left there.
 fn open_in_browser(address: &str) -> bool {
     let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
         .any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
+    let programs = Programs::of_machine();
     let opener = match cfg!(target_os = "macos") {
-        true => Programs::of_machine().helper("open"),
-        false if has_display => Programs::of_machine().helper("xdg-open"),
+        true => programs.helper("open"),
+        false if has_display => programs.helper("xdg-open"),
         false => None,
     };
     let Some(opener) = opener else { return false };
     let mut command = Command::new(opener);
     // A group of its own: Ctrl-C in the terminal ends us, not the browser.
-    command.arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+    command
+        .arg(address)
+        .env("PATH", programs.path_for_helpers())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0);
     command.spawn().is_ok()
 }

@@ -4,5 +4,6 @@
 mod hostile_repository;
 mod image_links;
 mod own_memory;
+mod planted_programs;
 mod swapped_root;
 mod terminals;

@@ -435,7 +435,8 @@ async fn the_doctor_says_what_holds_commands() {
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(
         told.contains("warn  sandbox ")
-            && told.contains("→ bubblewrap is not installed outside of the home: install bubblewrap: apt"),
+            && told
+                .contains("→ bubblewrap is not installed where only root can write: install bubblewrap: apt"),
         "{told}"
     );
     let output = home.command().arg("doctor").env("ATTACHE_SANDBOX", "off").output().await.unwrap();

@@ -2,14 +2,17 @@
 //! Lexical; who opens files asks with real paths. What leads elsewhere over links is guarded by both names: the
 //! host says where it leads.
 
+mod link_chains;
+mod moved;
 mod protected;
 mod secret;
 
-use std::ffi::OsStr;
-use std::fmt;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
+pub use link_chains::{LinkChain, LinkChains};
+use moved::{MovedName, MovedWhy};
 pub(crate) use protected::fits as name_fits;
 pub use protected::{ProtectedKind, ProtectedName, WhenMissing, Where};
 
@@ -37,8 +40,12 @@ pub struct Guarded {
     home: Option<PathBuf>,
     /// The home of the account that we run as, where `HOME` names another: its files are as much its user's.
     account_home: Option<PathBuf>,
+    /// What variables move out of the home.
+    moved: Vec<MovedName>,
     /// Our own configuration, database, logs and keys, and the scratch of all sessions, as they are named.
     own: Vec<PathBuf>,
+    /// Those of them that are files; a sandbox holds what is not there yet.
+    own_files: Vec<PathBuf>,
     /// Those below our own that agents may read all the same: skills.
     readable: Vec<PathBuf>,
     chains: Option<LinkChains>,
@@ -77,54 +84,11 @@ pub enum ChainStep {
     End,
 }
 
-/// Where a path leads over links. What does not exist yet lies where its directory does.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkChain {
-    /// Every link on the way, by its place; missing names too that the way goes through.
-    pub links: Vec<PathBuf>,
-    /// The path without any link, there or not.
-    pub end: PathBuf,
-}
-
-/// Says where paths lead.
-#[derive(Clone)]
-pub struct LinkChains(Arc<StartLookup>);
-
-/// Begins one pass over many paths.
-type StartLookup = dyn Fn() -> Box<Lookup> + Send + Sync;
-
-/// Remembers within its pass where directories lead: hundreds of names share a few.
-type Lookup = dyn FnMut(&Path) -> Option<LinkChain>;
-
-impl LinkChains {
-    /// `start` is called once per pass; what it gives is asked for each path of the pass.
-    pub fn found_by<L>(start: impl Fn() -> L + Send + Sync + 'static) -> Self
-    where
-        L: FnMut(&Path) -> Option<LinkChain> + 'static,
-    {
-        Self(Arc::new(move || Box::new(start())))
-    }
-}
-
-impl fmt::Debug for LinkChains {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("LinkChains")
-    }
-}
-
-impl PartialEq for LinkChains {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-impl Eq for LinkChains {}
-
 impl Places {
     fn of(guarded: &Guarded) -> Self {
         let own = &guarded.own;
         let named: Vec<&Path> = guarded.homes().collect();
-        let mut lookup = guarded.chains.as_ref().map(|chains| (chains.0)());
+        let mut lookup = guarded.chains.as_ref().map(LinkChains::start);
         let mut chain = |path: &Path| lookup.as_mut()?(path);
         let mut real = |path: &Path| chain(path).map(|chain| chain.end).filter(|real| real != path);
         let homes: Vec<PathBuf> =
@@ -134,6 +98,9 @@ impl Places {
         let mut secret: Vec<PathBuf> =
             homes.iter().flat_map(|home| secret::table().iter().map(|row| home.join(row.name))).collect();
         secret.extend(SECRET_OF_SYSTEM.iter().map(PathBuf::from));
+        let moved = || guarded.moved.iter().filter(|moved| is_place(&moved.path));
+        let moved_secrets = moved().filter(|moved| moved.why == MovedWhy::Secret);
+        secret.extend(moved_secrets.map(|moved| moved.path.clone()));
         let found: Vec<PathBuf> = secret.iter().filter_map(|path| real(path)).filter(is_place).collect();
         secret.extend(found);
         let mut under_every_name = |paths: &[PathBuf]| -> Vec<PathBuf> {
@@ -151,6 +118,15 @@ impl Places {
             let elsewhere = all.filter(|(path, _)| homes.iter().all(|home| *path != home.join(name)));
             led_to.extend(elsewhere.map(|(path, step)| LedTo { path, name, kind, step }));
         }
+        for MovedName { path, name, kind, why: _ } in moved() {
+            let chain = chain(path).unwrap_or_else(|| LinkChain { links: Vec::new(), end: path.clone() });
+            let links = chain.links.into_iter().map(|path| (path, ChainStep::Link));
+            let all = links.chain([(chain.end, ChainStep::End), (path.clone(), ChainStep::End)]);
+            let elsewhere =
+                all.filter(|(path, _)| is_place(path) && homes.iter().all(|home| *path != home.join(name)));
+            led_to.extend(elsewhere.map(|(path, step)| LedTo { path, name, kind: *kind, step }));
+        }
+        led_to.dedup();
         let mut places = Self { led_to, own, readable, secret };
         places.secret.sort();
         places.secret.dedup();
@@ -176,6 +152,7 @@ impl PartialEq for Guarded {
     /// Looked up or not yet: what counts is what they guard.
     fn eq(&self, other: &Self) -> bool {
         let homes = (&self.home, &self.account_home) == (&other.home, &other.account_home);
+        let homes = homes && (&self.moved, &self.own_files) == (&other.moved, &other.own_files);
         let named = homes && (&self.own, &self.chains) == (&other.own, &other.chains);
         named && self.places() == other.places()
     }
@@ -195,6 +172,22 @@ impl Guarded {
         Self { account_home, places: OnceLock::new(), ..self }
     }
 
+    /// The same with what variables move out of the home; `value` gives what they are set to.
+    pub fn with_variables(self, value: impl Fn(&str) -> Option<OsString>) -> Self {
+        Self { moved: moved::moved(value), places: OnceLock::new(), ..self }
+    }
+
+    /// Variables that move what is guarded.
+    pub fn variables() -> impl Iterator<Item = &'static str> {
+        moved::variables()
+    }
+
+    /// The same, where these of our own are files: the others are directories.
+    pub fn with_own_files(mut self, files: Vec<PathBuf>) -> Self {
+        self.own.extend(files.iter().cloned());
+        Self { own_files: files, places: OnceLock::new(), ..self }
+    }
+
     /// The same with directories below our own that agents may read, and never change.
     pub fn with_readable(self, readable: Vec<PathBuf>) -> Self {
         Self { readable, places: OnceLock::new(), ..self }
@@ -212,7 +205,9 @@ impl Guarded {
             places: Places::of(self).into(),
             home: self.home.clone(),
             account_home: self.account_home.clone(),
+            moved: self.moved.clone(),
             own: self.own.clone(),
+            own_files: self.own_files.clone(),
             readable: self.readable.clone(),
             chains: self.chains.clone(),
         }
@@ -288,6 +283,14 @@ impl Guarded {
     /// them exist.
     pub fn hidden_paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.places().secret.iter().chain(&self.places().own).cloned()
+    }
+
+    /// What is our own, there or not, as it is named.
+    pub fn own_places(&self) -> impl Iterator<Item = (&Path, ProtectedKind)> {
+        self.own.iter().map(|path| match self.own_files.contains(path) {
+            true => (path.as_path(), ProtectedKind::File),
+            false => (path.as_path(), ProtectedKind::Directory),
+        })
     }
 
     /// What names of the home lead over and to, if elsewhere: a sandbox keeps that from being changed, too.
@@ -419,6 +422,36 @@ mod tests {
         let below = guarded.hidden_below(Path::new("/data"), scratch);
         assert!(!below.hides(skill) && below.hides(key));
         assert!(guarded.hides(Path::new("/data/attache/skills/x/id_rsa"), scratch).is_some());
+    }
+
+    #[test]
+    fn what_variables_move_is_guarded_where_it_is() {
+        let value = |name: &str| match name {
+            "XDG_CONFIG_HOME" => Some("/w/cfg".into()),
+            "KUBECONFIG" => Some("/w/kube:/m/kube".into()),
+            "GNUPGHOME" | "CARGO_HOME" => Some("/home".into()),
+            "HISTFILE" => Some("/home/ada/.bash_history".into()),
+            _ => None,
+        };
+        let guarded = guarded().with_variables(value);
+        let scratch = Path::new(SCRATCH);
+        for path in ["/w/cfg/gh/hosts.yml", "/w/kube", "/m/kube", "/home/ada/.config/gh/hosts.yml"] {
+            assert!(guarded.hides(Path::new(path), scratch).is_some(), "{path}");
+            let below = guarded.hidden_below(Path::new(path).parent().unwrap(), scratch);
+            assert!(below.hides(Path::new(path)), "{path}");
+        }
+        for path in
+            ["/w/cfg/git/config", "/w/cfg/fish/conf.d/x.fish", "/w/cfg/systemd/user/x", "/w/cfg/Code/User/x"]
+        {
+            assert!(guarded.protects(Path::new(path), scratch).is_some(), "{path}");
+            assert!(guarded.hides(Path::new(path), scratch).is_none(), "{path}");
+        }
+        // One that names what holds the home would close everything.
+        for path in ["/w/cfg/x", "/w/kube2", "/home/ada/w/x", "/home/bin/x"] {
+            assert_eq!(guarded.hides(Path::new(path), scratch), None, "{path}");
+        }
+        assert!(guarded.led_to().iter().any(|led| led.path == Path::new("/w/cfg/git")));
+        assert!(!guarded.led_to().iter().any(|led| led.path.starts_with("/home/ada")));
     }
 
     fn guarded() -> Guarded {

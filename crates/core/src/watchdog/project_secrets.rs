@@ -56,9 +56,16 @@ pub(super) fn rule_of(path: &str) -> Option<usize> {
         }
         false => name,
     };
-    let found = secrets().position(|row| fits(row.name, name))?;
+    let found = secrets().position(|row| match row.name.split_once('/') {
+        None => fits(row.name, name),
+        Some((directory, file)) => fits(file, name) && lies_below(path, directory),
+    })?;
     let is_example = TABLE.iter().any(|row| row.what == SecretKind::Example && fits(row.name, name));
     (!is_example).then_some(found)
+}
+
+fn lies_below(path: &str, directory: &str) -> bool {
+    path.rsplit('/').skip(1).any(|name| fits(directory, &name.to_lowercase()))
 }
 
 fn secrets() -> impl Iterator<Item = &'static Row> {
@@ -93,6 +100,11 @@ mod tests {
             "/w/my-service-account-7.json",
             "/w/aws_credentials.json",
             "/w/.env.test",
+            "/w/.git/config",
+            "/w/.GIT/Config",
+            "/w/.git/modules/a/config",
+            "/w/.git/worktrees/a/config.worktree",
+            "/srv/mirror.git/config",
         ] {
             assert!(rule_of(path).is_some(), "{path}");
         }
@@ -107,6 +119,9 @@ mod tests {
             "/w/credentials.rs",
             "/w/secrets/x",
             "/w/id.pub",
+            "/w/config",
+            "/w/.github/config",
+            "/w/.git/info/exclude",
         ] {
             assert!(rule_of(path).is_none(), "{path}");
         }

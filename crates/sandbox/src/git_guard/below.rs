@@ -62,7 +62,7 @@ impl Below {
             } else if *kind == FileType::Directory && name.as_encoded_bytes().starts_with(b".") {
                 let name = Path::new(name);
                 let lower = name.to_string_lossy().to_lowercase();
-                for (_, rest) in PARTED.iter().filter(|(first, _)| *first == lower) {
+                for (_, rest) in PARTED.iter().filter(|(first, _)| first.eq_ignore_ascii_case(&lower)) {
                     let inner = name.join(rest);
                     self.add(directory, path.join(&inner), inner);
                 }

@@ -263,7 +263,7 @@ fn git_directory(git: &Path) -> Option<PathBuf> {
 }
 
 /// What the work trees of a repository share.
-fn common_directory(git: &Path) -> PathBuf {
+pub(super) fn common_directory(git: &Path) -> PathBuf {
     match small_text(&git.join("commondir")) {
         Some(text) => normal(&git.join(text.trim())),
         None => git.to_owned(),

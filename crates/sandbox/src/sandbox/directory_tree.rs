@@ -46,9 +46,16 @@ pub(super) struct Identity {
     pub(super) inode: u64,
 }
 
-/// Sticky and for directories only: no one else marks a directory of a protected name like that.
+/// Sticky: no one else marks a directory of a protected name like that, nor a file without content.
 pub(super) const PLACE_HOLDER_MODE: u32 = 0o1755;
+pub(super) const PLACE_HOLDER_FILE_MODE: u32 = 0o1600;
 const MARK: u32 = 0o1000;
+
+/// Whether a file is one of our place-holders.
+pub(super) fn is_marked_file(found: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    found.is_file() && found.len() == 0 && found.mode() & MARK != 0
+}
 
 /// The tree of this machine.
 #[derive(Clone, Copy, Debug)]
@@ -73,11 +80,12 @@ impl DirectoryTree for MachineTree {
 }
 
 /// Whether an entry of a directory is one of our place-holders, which stand for nothing: a socket, or
-/// a directory that is marked and empty.
+/// what is marked and empty.
 pub(crate) fn is_place_holder_in(directory: &OwnedFd, name: &OsStr) -> bool {
     let Ok(found) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
     match FileType::from_raw_mode(found.st_mode) {
         FileType::Socket => true,
+        FileType::RegularFile => found.st_size == 0 && found.st_mode & MARK != 0,
         FileType::Directory => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let inner = openat(directory, name, flags, Mode::empty());

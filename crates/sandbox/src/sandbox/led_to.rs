@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use attache_core::scope::{ChainStep, Guarded, LedTo, ProtectedKind};
 
-use super::directory_tree::{DirectoryTree, MachineTree};
+use super::directory_tree::{DirectoryTree, MachineTree, is_marked_file};
 use super::protection::{ForbiddenName, HolderForm};
 use crate::link_chain::link_chain;
 
@@ -58,6 +58,29 @@ impl HeldSteps {
         self
     }
 
+    /// The same for what is our own and not there yet: the next start would obey it. What exists is hidden, and
+    /// so is what would lie in it.
+    pub(super) fn with_own<'a>(
+        mut self,
+        own: impl Iterator<Item = (&'a Path, ProtectedKind)>,
+        hidden: &[PathBuf],
+        writable: &[PathBuf],
+    ) -> Self {
+        for (path, kind) in own {
+            let Ok(chain) = link_chain(path) else { continue };
+            let is_hidden = hidden.iter().any(|hidden| chain.end.starts_with(hidden) && chain.end != *hidden);
+            if is_hidden || is_there(&chain.end) {
+                continue;
+            }
+            let form = match kind {
+                ProtectedKind::File => HolderForm::EmptyFile,
+                ProtectedKind::Directory => HolderForm::Directory,
+            };
+            self.add(chain.end, form, writable);
+        }
+        self
+    }
+
     fn add(&mut self, path: PathBuf, form: HolderForm, writable: &[PathBuf]) {
         let below = writable.iter().filter(|root| path.starts_with(root) && path != **root);
         // Within the innermost root: those above it exist.
@@ -78,13 +101,17 @@ fn first_missing(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut place = root.to_owned();
     for name in path.strip_prefix(root).ok()?.components() {
         place.push(name);
-        let is_there = place.symlink_metadata().is_ok_and(|found| {
-            use std::os::unix::fs::FileTypeExt;
-            !(found.file_type().is_socket() || found.is_dir() && MachineTree.is_place_holder(&place))
-        });
-        if !is_there {
+        if !is_there(&place) {
             return Some(place);
         }
     }
     None
+}
+
+fn is_there(place: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    place.symlink_metadata().is_ok_and(|found| {
+        let is_held = found.file_type().is_socket() || is_marked_file(&found);
+        !(is_held || found.is_dir() && MachineTree.is_place_holder(place))
+    })
 }

@@ -3,18 +3,20 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{CWD, FileType, FlockOperation, Mode, RenameFlags, flock, mknodat, renameat_with};
 use rustix::io::Errno;
 
-use super::directory_tree::{DirectoryTree, MachineTree, PLACE_HOLDER_MODE};
+use super::directory_tree::{
+    DirectoryTree, MachineTree, PLACE_HOLDER_FILE_MODE, PLACE_HOLDER_MODE, is_marked_file,
+};
 use super::protection::{ForbiddenName, HolderForm};
 
 /// Place-holders that stay while this value lives.
@@ -150,6 +152,10 @@ fn make(missing: &ForbiddenName, spares: &mut impl Iterator<Item = PathBuf>) -> 
             let mode = Mode::RUSR | Mode::WUSR;
             mknodat(CWD, &missing.path, FileType::Socket, mode, 0).map_err(io::Error::from)
         }
+        HolderForm::EmptyFile => {
+            let made = File::options().write(true).create_new(true).mode(0o600).open(&missing.path);
+            made.and_then(|file| file.set_permissions(Permissions::from_mode(PLACE_HOLDER_FILE_MODE)))
+        }
     };
     match made {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -171,8 +177,9 @@ fn make_directory(path: &Path, spares: &mut impl Iterator<Item = PathBuf>) -> io
 }
 
 fn remove(path: &Path, spares: &Path) -> io::Result<()> {
-    let kind = path.symlink_metadata()?.file_type();
-    if kind.is_socket() {
+    let found = path.symlink_metadata()?;
+    let kind = found.file_type();
+    if kind.is_socket() || is_marked_file(&found) {
         std::fs::remove_file(path)
     } else if kind.is_dir() && MachineTree.is_place_holder(path) {
         remove_directory(path, spares)
@@ -241,6 +248,24 @@ mod tests {
         assert_eq!(names[1].read_dir().unwrap().count(), 0);
         drop(held);
         assert!(!names[1].exists() && names[0].exists());
+    }
+
+    #[test]
+    fn an_empty_file_holds_a_name_until_somebody_writes_it() {
+        let place = tempfile::tempdir().unwrap();
+        let [locks, root] = ["locks", "root"].map(|name| place.path().join(name));
+        std::fs::create_dir(&locks).unwrap();
+        std::fs::create_dir(&root).unwrap();
+        let names = ["s.db-journal", "s.db.repair", "own"].map(|name| root.join(name));
+        std::fs::write(&names[2], "").unwrap();
+        let missing =
+            || names.clone().map(|path| ForbiddenName { path, form: HolderForm::EmptyFile }).into_iter();
+        let (held, failed) = PlaceHolders::make(&locks, &root, missing()).unwrap();
+        assert_eq!(failed, Vec::<PathBuf>::new());
+        assert!(names.iter().all(|name| std::fs::read(name).unwrap().is_empty()), "each can be read");
+        std::fs::write(&names[1], "x").unwrap();
+        drop(held);
+        assert_eq!(names.map(|name| name.exists()), [false, true, true], "its own stay with their user");
     }
 
     #[test]

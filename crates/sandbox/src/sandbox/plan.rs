@@ -56,7 +56,11 @@ pub(super) fn plan(policy: &Policy, protection: &Protection, hidden: &[Hidden]) 
     };
     let covers = missing.iter().map(|one| (&one.path, one.form));
     let covers = || covers.clone().chain(hidden.iter().map(|one| (&one.path, one.form)));
-    let mut files = covers().filter(|(_, form)| *form == HolderForm::File).map(|(path, _)| path);
+    let is_file = |form: HolderForm| match form {
+        HolderForm::File | HolderForm::EmptyFile => true,
+        HolderForm::Directory => false,
+    };
+    let mut files = covers().filter(|(_, form)| is_file(*form)).map(|(path, _)| path);
     let mut directories = covers().filter(|(_, form)| *form == HolderForm::Directory).map(|(path, _)| path);
     let mounts = [
         all(&mut policy.readable.iter(), MountKind::ReadOnly),

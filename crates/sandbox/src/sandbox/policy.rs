@@ -103,6 +103,7 @@ impl Policy {
             Some(home) => led_to.with_home(home, &hidden, &writable),
             None => led_to,
         };
+        let led_to = led_to.with_own(workspace.guarded.own_places(), &hidden, &writable);
         let taken: Vec<&PathBuf> = places.iter().chain(&hidden).chain([&scratch]).collect();
         let caches = match (writes, network) {
             (WriteGrant::Granted, NetworkGrant::Granted | NetworkGrant::GrantedByName) => {

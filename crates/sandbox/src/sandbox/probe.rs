@@ -28,10 +28,14 @@ const NEWER: &str = "install bubblewrap, or use a kernel from 6.12 on";
 const UPGRADE: &str = "use a kernel from 5.13 on with Landlock enabled (lsm=landlock,…)";
 
 pub(super) fn best(helper: PathBuf) -> Sandbox {
-    let shortfall = match Programs::of_machine().helper("bwrap") {
+    with(Programs::of_machine().helper("bwrap"), helper)
+}
+
+pub(super) fn with(bubblewrap: Option<PathBuf>, helper: PathBuf) -> Sandbox {
+    let shortfall = match bubblewrap {
         None => Shortfall {
             level: Level::Full,
-            reason: "bubblewrap is not installed outside of the home".to_owned(),
+            reason: "bubblewrap is not installed where only root can write".to_owned(),
             advice: INSTALL.to_owned(),
         },
         Some(bubblewrap) => match try_full(&bubblewrap, &helper) {

@@ -46,7 +46,10 @@ pub(super) struct ForbiddenName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HolderForm {
     Directory,
+    /// It can't even be opened.
     File,
+    /// One without content, which its readers take for none: what can't be opened would stop them.
+    EmptyFile,
 }
 
 /// Where a protected name is looked for.
@@ -360,5 +363,7 @@ mod tests {
     #[test]
     fn all_names_with_a_place_holder_begin_with_a_dot() {
         assert!(Guarded::protected_names().all(|sequence| sequence.starts_with('.')));
+        // What is there is compared with them in lower case.
+        assert!(Guarded::protected_names().all(|sequence| sequence == sequence.to_lowercase()));
     }
 }

@@ -415,3 +415,53 @@ async fn a_diagnosis_tells_how_a_database_is_and_changes_nothing() {
     fs::create_dir(&path).unwrap();
     assert!(matches!(diagnose(&path), Diagnosis::Unusable(_)), "{:?}", diagnose(&path));
 }
+
+/// What a command could leave beside a database that lies in its root: a journal that, played back, puts other
+/// pages in the place of ours.
+fn plant_journal(home: &Home) -> std::path::PathBuf {
+    let database = home.location().database;
+    let planted = home.directory.path().join("planted.db");
+    fs::copy(&database, &planted).unwrap();
+    let mut connection = rusqlite::Connection::open(&planted).unwrap();
+    connection.pragma_update(None, "journal_mode", "DELETE").unwrap();
+    connection.pragma_update(None, "cache_size", 1).unwrap();
+    connection.pragma_update(None, "cache_spill", 1).unwrap();
+    // The journal holds what was there before a transaction: the other pages.
+    connection.execute("DELETE FROM chat_parts", []).unwrap();
+    let journal = fs::canonicalize(home.directory.path()).unwrap().join("planted.db-journal");
+    let transaction = connection.transaction().unwrap();
+    let many = "DELETE FROM chat_messages; CREATE TABLE filler (x); INSERT INTO filler \
+                WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000) \
+                SELECT hex(randomblob(200)) FROM n;";
+    transaction.execute_batch(many).unwrap();
+    let hot = fs::read(&journal).unwrap();
+    assert!(hot.len() > 512, "{} bytes", hot.len());
+    drop(transaction);
+    let beside = database.with_file_name("sessions.db-journal");
+    fs::write(&beside, hot).unwrap();
+    beside
+}
+
+#[tokio::test]
+async fn a_rollback_journal_beside_the_database_is_set_aside_and_not_played_back() {
+    let home = home_with_a_session().await;
+    // All of it is in the file: nothing but the file counts for what is planted.
+    drop(open(&home).unwrap());
+    let journal = plant_journal(&home);
+    let hot = fs::read(&journal).unwrap();
+    let refused = ReadOnlyStore::open(&home.location()).unwrap_err().to_string();
+    assert!(refused.contains("sessions.db-journal is not attache's"), "{refused}");
+    assert!(matches!(diagnose(&home.location().database), Diagnosis::Unusable(_)));
+    let opened = open(&home).unwrap();
+    let aside = opened.foreign_journal.expect("told where it went");
+    assert_eq!(fs::read(&aside).unwrap(), hot, "kept as it was");
+    assert_eq!((opened.set_aside, journal.exists()), (None, false));
+    assert_eq!(read_all(&opened.store, "a", usize::MAX).await[0].1.len(), 50);
+    drop(opened.store);
+    // Whatever else has the name stops nobody, and no other thing is lost for it.
+    fs::create_dir(&journal).unwrap();
+    let again = open(&home).unwrap().foreign_journal.unwrap();
+    assert!(again.is_dir() && again != aside && aside.exists());
+    fs::write(&journal, "").unwrap();
+    assert_eq!(open(&home).unwrap().foreign_journal, None, "an empty one is none");
+}

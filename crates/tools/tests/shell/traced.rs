@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use attache_core::ports::ToolOutcome;
-use attache_sandbox::Level;
 use attache_shell::{Context, Footprint, read};
 use proptest::test_runner::{Config, TestCaseError, TestRunner};
 use serde_json::json;
@@ -70,8 +69,8 @@ fn the_tracer_sees_what_runs() {
     assert_eq!(tracer.run("strace true 2> /dev/null && ls").into_iter().collect::<Vec<_>>(), ["strace"]);
 }
 
-/// Commands in a sandbox that is traced from outside: inside, tracing is denied. The `bwrap` that is found
-/// first is a script which runs the real one under `strace`.
+/// Commands in a sandbox that is traced from outside: inside, tracing is denied. Its `bwrap` is a script which
+/// runs the real one under `strace`.
 struct Tracer {
     trial: Trial,
     traces: PathBuf,
@@ -79,16 +78,12 @@ struct Tracer {
 }
 
 impl Tracer {
-    /// In a process of its own, since it changes where programs are found; `None` when that has done it.
+    /// In a process of its own, which holds its place; `None` when that has done it.
     fn alone(test: &str) -> Option<Self> {
         const PLACE: &str = "ATTACHE_TEST_TRACES";
         let place = tempfile::tempdir().unwrap();
         let path = std::env::var("PATH").unwrap();
-        let first = format!("{}:{path}", place.path().display());
-        // What lies below the home is never taken for a helper, and the place may lie there.
-        let variables =
-            [("PATH", &*first), (PLACE, place.path().to_str().unwrap()), ("HOME", "/nonexistent")];
-        if alone(test, &variables) == Alone::Done {
+        if alone(test, &[(PLACE, place.path().to_str().unwrap())]) == Alone::Done {
             return None;
         }
         let place = PathBuf::from(std::env::var_os(PLACE).unwrap());
@@ -107,7 +102,7 @@ impl Tracer {
         fs::write(place.join("bwrap"), script).unwrap();
         fs::set_permissions(place.join("bwrap"), PermissionsExt::from_mode(0o755)).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Some(Self { trial: Trial::held(Level::Full), traces, runtime })
+        Some(Self { trial: Trial::held_by(place.join("bwrap")), traces, runtime })
     }
 
     fn read(&self, command: &str) -> Footprint {

@@ -13,8 +13,12 @@ pub(super) async fn edit(text: String) -> io::Result<String> {
     let mut file = tempfile::Builder::new().prefix("prompt-").suffix(".md").tempfile()?;
     file.write_all(text.as_bytes())?;
     file.flush()?;
-    let status =
-        Command::new("sh").args(["-c", &format!("{editor} \"$1\""), "sh"]).arg(file.path()).status().await?;
+    // Not by `PATH`, which may lead into a project.
+    let status = Command::new("/bin/sh")
+        .args(["-c", &format!("{editor} \"$1\""), "sh"])
+        .arg(file.path())
+        .status()
+        .await?;
     if !status.success() {
         return Err(io::Error::other(format!("`{editor}` ended with {status}")));
     }

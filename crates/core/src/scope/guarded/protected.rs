@@ -10,8 +10,10 @@ use super::lower;
 /// One line of `protected.txt`, which says what the columns mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProtectedName {
-    /// In lower case, `/` between its parts; the last may hold `*`.
+    /// As programs spell it, `/` between its parts; the last may hold `*`.
     pub name: &'static str,
+    /// In lower case: what names are compared with.
+    folded: &'static str,
     /// Where the name counts.
     pub place: Where,
     /// What has this name.
@@ -57,11 +59,11 @@ impl ProtectedName {
 
     /// Whether an entry has this name, by itself.
     pub fn fits_entry(&self, name: &OsStr) -> bool {
-        fits(self.name, &lower(name))
+        fits(self.folded, &lower(name))
     }
 
     fn parts(&self) -> impl DoubleEndedIterator<Item = &'static str> + Clone {
-        self.name.split('/')
+        self.folded.split('/')
     }
 }
 
@@ -84,8 +86,10 @@ fn line(line: &'static str) -> Option<ProtectedName> {
         Some(word)
     };
     let (name, place, kind, missing) = (column()?, column()?, column()?, column()?);
+    let name = spelled(name);
     Some(ProtectedName {
         name,
+        folded: folded(name),
         place: match place {
             "any" => Where::Anywhere,
             "home" => Where::Home,
@@ -105,12 +109,21 @@ fn line(line: &'static str) -> Option<ProtectedName> {
     })
 }
 
+/// With blanks, which separate columns in the table. Kept as long as the process runs, like the table.
+fn spelled(name: &'static str) -> &'static str {
+    if name.contains("\\s") { name.replace("\\s", " ").leak() } else { name }
+}
+
+fn folded(name: &'static str) -> &'static str {
+    if name.chars().any(char::is_uppercase) { name.to_lowercase().leak() } else { name }
+}
+
 /// Whether an entry of this name, in any directory, is protected as a whole. Asked of every entry of a search.
 pub(super) fn is_entry(name: &OsStr) -> bool {
     static WHOLE: LazyLock<HashSet<&'static str>> =
-        LazyLock::new(|| single().filter(|row| !row.has_wildcard()).map(|row| row.name).collect());
+        LazyLock::new(|| single().filter(|row| !row.has_wildcard()).map(|row| row.folded).collect());
     static FITTING: LazyLock<Vec<&'static str>> =
-        LazyLock::new(|| single().filter(|row| row.has_wildcard()).map(|row| row.name).collect());
+        LazyLock::new(|| single().filter(|row| row.has_wildcard()).map(|row| row.folded).collect());
     let name = lower(name);
     WHOLE.contains(name.as_str()) || FITTING.iter().any(|pattern| fits(pattern, &name))
 }
@@ -154,8 +167,8 @@ mod tests {
         assert_eq!(lines.count(), table().len());
         for (index, row) in table().iter().enumerate() {
             assert!(row.reason.split(' ').count() >= 3, "{row:?}");
-            assert_eq!(row.name, row.name.to_lowercase(), "{row:?}");
-            assert!(table()[..index].iter().all(|other| other.name != row.name), "{row:?}");
+            assert!(!row.name.contains('\\') && row.folded == row.name.to_lowercase(), "{row:?}");
+            assert!(table()[..index].iter().all(|other| other.folded != row.folded), "{row:?}");
             assert!(
                 !row.has_wildcard() || row.missing == WhenMissing::Undone,
                 "nothing can stand for {row:?}"
@@ -200,6 +213,11 @@ mod tests {
             "/w/_darcs/prefs/defaults",
             "/home/ada/.cargo/bin/cargo",
             "/home/ada/.config/Code/User/tasks.json",
+            "/home/ada/.config/code/user/tasks.json",
+            "/home/ada/.config/Code - Insiders/User/tasks.json",
+            "/home/ada/.config/VSCodium/User/tasks.json",
+            "/home/ada/.config/tig/config",
+            "/home/ada/.curlrc",
         ] {
             assert!(row_of(Path::new(path)).is_some(), "{path}");
         }
@@ -217,6 +235,20 @@ mod tests {
             "/w/.jj/repo/store/x",
         ] {
             assert!(row_of(Path::new(path)).is_none(), "{path}");
+        }
+    }
+
+    /// A disk is asked for these names as they are.
+    #[test]
+    fn names_are_spelled_as_programs_look_for_them() {
+        for name in [
+            ".config/Code/User",
+            ".config/Code - Insiders/User",
+            ".Rprofile",
+            ".RData",
+            ".externalToolBuilders",
+        ] {
+            assert!(table().iter().any(|row| row.name == name), "{name}");
         }
     }
 

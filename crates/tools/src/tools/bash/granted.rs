@@ -55,7 +55,7 @@ impl GrantedCommand {
             return Err(io::Error::new(io::ErrorKind::NotFound, text));
         }
         let programs = Programs::of(&self.site);
-        let line = vec![find_shell(&programs)?, "-c".into(), (&self.command).into()];
+        let line = vec![find_shell(|name| programs.helper(name))?, "-c".into(), (&self.command).into()];
         // Lives until the whole tree is gone.
         let confined = self.sandbox.confine(&self.site, self.network, writes, line)?;
         let environment = environment::for_call(std::env::vars_os(), writes, &programs);
@@ -66,11 +66,26 @@ impl GrantedCommand {
     }
 }
 
-/// By its whole path, and never one of the project.
-fn find_shell(programs: &Programs) -> io::Result<OsString> {
-    let found = programs.helper("bash").or_else(|| programs.helper("sh"));
+/// By its whole path, and never one that a session could have left.
+fn find_shell(helper: impl Fn(&str) -> Option<PathBuf>) -> io::Result<OsString> {
+    let found = helper("bash").or_else(|| helper("sh"));
     found.map(PathBuf::into_os_string).ok_or_else(|| {
-        let text = "No such file: neither bash nor sh is in PATH outside of the workspace";
+        let text = "No such file: neither bash nor sh is in a place of PATH that only root can write";
         io::Error::new(io::ErrorKind::NotFound, text)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_bash_it_is_sh() {
+        let only = |there: &'static [&'static str]| {
+            find_shell(move |name| there.contains(&name).then(|| PathBuf::from("/usr/bin").join(name)))
+        };
+        assert_eq!(only(&["sh", "bash"]).unwrap(), "/usr/bin/bash");
+        assert_eq!(only(&["sh"]).unwrap(), "/usr/bin/sh");
+        assert!(only(&[]).unwrap_err().to_string().contains("neither bash nor sh"));
+    }
 }
