@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use attache_core::ports::tool::{Access, CommandAccess, CommandNature, Shown};
 use attache_core::ports::{ToolOutcome, ToolRuntime};
+use attache_sandbox::Level;
 use serde_json::json;
 
 use crate::trial::{Alone, Trial, alone, names, resident_kilobytes, shown_text};
@@ -317,6 +318,16 @@ async fn a_grandchild_without_the_pipe_is_not_waited_for() {
     assert!(text.starts_with("(no output)\n[2 processes that it left running were ended"), "{text}");
     assert!(started.elapsed() < Duration::from_millis(1_200), "{:?}", started.elapsed());
     assert_eq!(alive(&mark), Vec::<String>::new());
+}
+
+/// Each time: who is first in the namespace of a sandbox has counted before it is ended.
+#[tokio::test]
+async fn what_a_sandboxed_command_left_running_is_told_each_time() {
+    let trial = Trial::held(Level::Full);
+    for round in 0..8 {
+        let text = told(&trial, "nohup sleep 100 >/dev/null 2>&1 & echo out").await;
+        assert!(text.starts_with("out\n[1 process that it left running was ended"), "{round}: {text}");
+    }
 }
 
 /// Runs a command until `mark` is seen `count` times among the processes, cancels, returns the error and the

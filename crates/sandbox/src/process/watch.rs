@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{CommandReport, ProcessTree};
-use crate::limits::{DRAIN_TIME, KILL_TIME, LIVE_INTERVAL, PIPE_BYTES, TERM_TIME};
+use crate::limits::{COUNT_TIME, DRAIN_TIME, KILL_TIME, LIVE_INTERVAL, PIPE_BYTES, TERM_TIME};
 
 /// How a command came to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -149,6 +149,11 @@ enum WatchPhase {
     Terminating {
         deadline: Instant,
     },
+    /// The command has ended by itself: the first process of its namespace counts what is left there and takes
+    /// it along by its own end. The guard would end that one before it has told the number.
+    Counting {
+        deadline: Instant,
+    },
     Killed {
         give_up: Instant,
     },
@@ -239,7 +244,8 @@ impl Watched {
         match self.phase {
             WatchPhase::Running { deadline }
             | WatchPhase::Draining { deadline }
-            | WatchPhase::Terminating { deadline } => deadline,
+            | WatchPhase::Terminating { deadline }
+            | WatchPhase::Counting { deadline } => deadline,
             WatchPhase::Killed { give_up } => give_up,
         }
     }
@@ -313,14 +319,25 @@ impl Watched {
                 self.kill(tree, now)
             }
             WatchPhase::Terminating { deadline } if now >= deadline => self.kill(tree, now),
+            WatchPhase::Counting { deadline } if now >= deadline => self.kill_by_guard(tree, now),
             WatchPhase::Running { .. }
             | WatchPhase::Draining { .. }
             | WatchPhase::Terminating { .. }
+            | WatchPhase::Counting { .. }
             | WatchPhase::Killed { .. } => {}
         }
     }
 
     fn kill(&mut self, tree: &mut ProcessTree, now: Instant) {
+        let was_told_to_end = !matches!(self.phase, WatchPhase::Draining { .. });
+        match tree.inner_lifeline.take() {
+            // Dropped: the first process of the namespace hears of it, and has its time.
+            Some(_) if !was_told_to_end => self.phase = WatchPhase::Counting { deadline: now + COUNT_TIME },
+            Some(_) | None => self.kill_by_guard(tree, now),
+        }
+    }
+
+    fn kill_by_guard(&mut self, tree: &mut ProcessTree, now: Instant) {
         tree.kill();
         self.phase = WatchPhase::Killed { give_up: now + KILL_TIME };
     }
