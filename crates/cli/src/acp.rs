@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use attache_acp::{AgentServices, Host, SameDirectory, StartFailure, Warning, connect, refuse_all, to_wire};
-use attache_core::hub::Hub;
+use attache_core::hub::{Hub, People};
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::{BoxFuture, Model};
@@ -49,7 +49,7 @@ const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
 /// Serves the editor; where that can't be, tells it why.
 pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
-    let ready = Setup::open(sources, args.trace.as_deref()).and_then(|setup| {
+    let ready = Setup::open(sources, args.trace.as_deref(), People::Present).and_then(|setup| {
         let trace = args.trace.as_deref().map(open_trace).transpose()?;
         Ok((setup, trace))
     });

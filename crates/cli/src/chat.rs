@@ -13,6 +13,7 @@ use attache_chat::one_shot::{
     AnswerSchema, AttachedContent, AttachedFile, Material, OneShot, RunChoices, RunConsole, RunOutput,
     RunReport, SessionChoice, run as run_once,
 };
+use attache_core::hub::People;
 use attache_core::json_schema::Schema;
 use attache_core::legible::{legible_line, legible_path};
 use attache_core::prompt::sniff::media_type;
@@ -71,7 +72,7 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
             }
         }
         None => {
-            let door = OwnDoor::new(sources, args.trace.as_deref());
+            let door = OwnDoor::new(sources, args.trace.as_deref(), People::OnlyAProgram);
             let introduction = introduction.with_trace(trace.clone());
             let report = talk(&door, introduction, task, &mut console, interrupted).await;
             door.close().await;

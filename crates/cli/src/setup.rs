@@ -104,8 +104,9 @@ pub(crate) fn seed() -> u64 {
 }
 
 impl Setup {
-    /// `trace` is the file that this process writes its traffic to.
-    pub(crate) fn open(sources: &Sources, trace: Option<&Path>) -> Result<Self> {
+    /// `trace` is the file that this process writes its traffic to; `people` are those who answer its
+    /// questions.
+    pub(crate) fn open(sources: &Sources, trace: Option<&Path>, people: People) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
         let projects = HostProjects::new(config, dirs);
         check_agent(&config.agent, &projects)?;
@@ -164,7 +165,7 @@ impl Setup {
                 hooks: config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect(),
                 approval: config.approval.value,
                 containment: containment(sources, &sandbox),
-                people: People::Present,
+                people,
                 platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
             },
             store: Arc::new(store.clone()),

@@ -6,6 +6,7 @@ pub mod bounds;
 pub mod check;
 mod command_line;
 mod ranges;
+pub mod repair;
 pub mod understood;
 pub mod unknown;
 

@@ -76,6 +76,11 @@ impl Boundary {
     }
 }
 
+/// Whether a text is a summary as the model is sent it.
+pub(crate) fn is_summary(text: &str) -> bool {
+    text.starts_with("<conversation_summary>")
+}
+
 /// The model must not take a summary for words of the user.
 fn framed(summary: &str) -> String {
     format!(

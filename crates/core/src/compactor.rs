@@ -4,6 +4,7 @@
 //!
 //! A note that no model can write is made without one: work goes on with less rather than not at all.
 
+mod headings;
 pub(crate) mod plan;
 mod transcript;
 
@@ -23,6 +24,7 @@ use crate::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent, Though
 use crate::ports::store::{Blobs, ModelRef};
 use crate::ports::{BoxFuture, Model};
 
+use headings::{HEADINGS, headed};
 use plan::CompactionPlan;
 use transcript::ConversationText;
 
@@ -84,7 +86,12 @@ impl Compactor {
         };
         let (used, model) = (summarising.used, summarising.info.clone());
         let state = request.conversation.work().sections(&request.root);
-        let summary = transcript::handed_over(&note, &state, plan.unanswered.as_deref());
+        let last = plan.last_prompt(&request.conversation);
+        let last = last.filter(|_| plan.unanswered.is_none() && request.conversation.work().has_open_tasks());
+        let mut summary = transcript::handed_over(&note, &state, plan.unanswered.as_deref());
+        if let Some(last) = last {
+            summary.push_str(&transcript::last_prompt(&last));
+        }
         let summary_tokens = Some(estimate::tokens(summary.len() as u64));
         let CompactionPlan { tail_start, tail_call, .. } = plan;
         Ok(Some(Compacted { summary, tail_start, tail_call, summary_tokens, used, model: Some(model) }))
@@ -229,26 +236,32 @@ impl Summarising<'_> {
         request
     }
 
-    /// A note with headings, which whoever goes on looks for. A model that wrote none is asked once more; if
-    /// that does not help, what it wrote is kept under one of ours.
+    /// A note with headings, which whoever goes on looks for, written our way. A model that wrote none is asked
+    /// once more; if that does not help, the longer of its two notes is kept under one of ours.
     async fn headed_answer(
         &mut self,
         request: ModelRequest,
         progress: CompactionProgress,
     ) -> Result<String, ModelError> {
         self.tell(progress.clone()).await;
-        let note = self.answer(request.clone()).await?;
+        let mut note = self.answer(request.clone()).await?;
         // An agent of somebody's own may want a note of another form.
-        if has_heading(&note) || !has_heading(&self.request.instructions) {
+        if headed(&self.request.instructions).is_none() {
             return Ok(note);
+        }
+        if let Some(headed) = headed(&note) {
+            return Ok(headed);
         }
         let again = with_headings_asked(request, &note);
         let fits = estimate::request_tokens(&again) + self.note_tokens() <= self.info.context;
         if fits && std::mem::replace(&mut self.again, Again::Asked) == Again::Allowed {
             self.tell(progress).await;
             match self.answer(again).await {
-                Ok(note) if has_heading(&note) => return Ok(note),
-                Ok(_) => {}
+                Ok(second) => match headed(&second) {
+                    Some(headed) => return Ok(headed),
+                    None if second.len() > note.len() => note = second,
+                    None => {}
+                },
                 Err(error) => tracing::debug!(%error, "no second note"),
             }
         }
@@ -338,10 +351,6 @@ impl Summarising<'_> {
     }
 }
 
-fn has_heading(note: &str) -> bool {
-    note.lines().any(|line| HEADINGS.contains(&line.trim_end()))
-}
-
 /// The same request, answered with that note, and what is missing in it.
 fn with_headings_asked(mut request: ModelRequest, note: &str) -> ModelRequest {
     let text = Part::Text { text: note.to_owned(), state: None, provider_metadata: None };
@@ -360,17 +369,6 @@ fn user_passage(text: String) -> Passage {
 /// Before the agent's own prompt, where that follows the conversation.
 const ABOVE: &str = "Stop the work here: the conversation is about to be replaced by a note. The conversation that the \
                      following speaks of is the one above.";
-
-/// The headings of a note, as the agent's prompt has them.
-const HEADINGS: [&str; 7] = [
-    "## Goal",
-    "## State",
-    "## Files",
-    "## Decisions",
-    "## Facts from the user",
-    "## Open questions",
-    "## Next step",
-];
 
 /// For a note without any.
 const OWN_HEADING: &str = "## State";

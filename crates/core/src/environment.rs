@@ -66,7 +66,7 @@ impl SessionEnvironment {
         let mut lines: Vec<_> =
             lines.into_iter().map(|(label, value)| (label.to_owned(), plain(value))).collect();
         for (agent, before) in [(Commands::Any, ""), (Commands::OnlyReading, ONLY_READING)] {
-            lines.push((format!("{before}{COMMANDS}"), rules::commands(&facts, agent).to_owned()));
+            lines.push((format!("{before}{COMMANDS}"), rules::commands(&facts, agent)));
             lines.push((format!("{before}{QUESTIONS}"), rules::questions(&facts, agent)));
         }
         Self(lines)

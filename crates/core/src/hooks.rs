@@ -168,6 +168,14 @@ fn word_data(event: HookEvent, hook: &str, text: &str) -> Value {
     json!({ "event": event.as_str(), "hook": hook, "text": text })
 }
 
+/// A word of our own to the model, at the end of a step.
+pub(crate) fn own_word_chunk(text: &str) -> Chunk {
+    word_chunk(HookEvent::TurnEnd, NO_HOOK, text)
+}
+
+/// The name of a hook where it is none that speaks.
+const NO_HOOK: &str = "";
+
 /// Whether a part is a hook's, not the user's or the model's.
 pub fn is_word(part: &Part) -> bool {
     matches!(part, Part::Data { name, .. } if name == PART_NAME)
@@ -176,7 +184,8 @@ pub fn is_word(part: &Part) -> bool {
 /// What a model is sent of such a part.
 pub fn told_to_model(data: &Value) -> Option<String> {
     let text = data.get("text").and_then(Value::as_str).filter(|text| !text.is_empty());
-    text.map(framed)
+    let is_own = data.get("hook").and_then(Value::as_str) == Some(NO_HOOK);
+    text.map(|text| if is_own { text.to_owned() } else { framed(text) })
 }
 
 /// So that a model knows whose words they are.
@@ -187,7 +196,10 @@ pub(crate) fn framed(text: &str) -> String {
 /// One line for people: what a hook said, and which one.
 pub fn line(data: &Value) -> String {
     let field = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
-    format!("the {} hook `{}`: {}", field("event"), field("hook"), field("text"))
+    match field("hook") {
+        NO_HOOK => format!("attache tells the model: {}", field("text")),
+        hook => format!("the {} hook `{hook}`: {}", field("event"), field("text")),
+    }
 }
 
 #[cfg(test)]

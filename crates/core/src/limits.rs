@@ -194,11 +194,17 @@ pub const SILENT_CHUNKS: usize = 16;
 /// Model calls per turn when nothing is configured.
 pub const MAX_STEPS: u32 = 100;
 
+/// Model calls that are left of a turn when the model is told so: enough for a last test and a word.
+pub const STEPS_LEFT_WARNED: u32 = 3;
+
 /// The same call this often in a row: the model is told.
 pub const REPEATS_WARNED: u32 = 3;
 
 /// The same call this often in a row: the turn ends.
 pub const REPEATS_STOPPED: u32 = 10;
+
+/// What the model is told of why its last turn failed: a provider may send a page.
+pub const END_CHARACTERS: usize = 300;
 
 /// Longest title of a session: what fits a line of a list.
 pub const TITLE_CHARACTERS: usize = 80;

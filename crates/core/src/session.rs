@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::events::{EventKind, HubEvent, RunState, Runs, SessionStatus};
 use crate::hub::{self, HubError};
-use crate::ids::SessionId;
+use crate::ids::{MessageId, SessionId};
 use crate::journal::Journal;
 use crate::metadata::SessionMeta;
 use crate::ports::Delegate;
@@ -37,6 +37,7 @@ use crate::slash_commands::{KnownCommands, SlashCommands};
 use crate::snapshot::SnapshotShelf;
 use crate::spans::TurnTrace;
 use crate::toolbox::Toolbox;
+use crate::turn::TurnEnd;
 use crate::turn::usage::SessionCost;
 
 mod activity;
@@ -117,6 +118,8 @@ pub(crate) struct Session {
     titling: Titling,
     /// The model knows which commands in the background ended with an earlier process.
     told_of_background: bool,
+    /// How the last turn ended here, with its answer: the model is told of an end that was not its own.
+    last_end: Option<(MessageId, TurnEnd)>,
     /// The model that is missed, once everybody was told so.
     missed: Option<ModelRef>,
     /// Where contents of files are kept; `None` on a host without snapshots.
@@ -184,6 +187,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         unstored: SessionMeta::default(),
         titling: Titling::default(),
         told_of_background: false,
+        last_end: None,
         missed: None,
         snapshots,
         stale_history: false,

@@ -6,6 +6,7 @@ use crate::agents::Agent;
 use crate::environment::SessionEnvironment;
 use crate::instructions::ProjectInstructions;
 use crate::prompt::digest;
+use crate::watchdog::Commands;
 
 /// An assembled prompt and the SHA-256 (hex) of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,19 +16,21 @@ pub struct SystemPrompt {
 }
 
 /// Sections in order: agent prompt, project instructions, skill index, environment, what holds commands and
-/// what asks. A section without content is left out. Tools describe themselves in their schemas.
+/// what asks, as it is for these commands. A section without content is left out. Tools describe themselves in
+/// their schemas.
 pub fn assemble(
     agent: &Agent,
     instructions: &ProjectInstructions,
     skill_index: &str,
     environment: &SessionEnvironment,
+    commands: Commands,
 ) -> SystemPrompt {
     let mut text = agent.system_prompt.trim_end().to_owned();
     let sections = [
         ("Project instructions", instructions.section()),
         ("Skills", skill_index.to_owned()),
         ("Environment", environment.surroundings()),
-        ("Sandbox and questions", environment.rules(agent.commands)),
+        ("Sandbox and questions", environment.rules(commands)),
     ];
     for (title, section) in sections {
         if !section.is_empty() {

@@ -111,6 +111,11 @@ impl SearchableTools {
                 made
             }
         };
+        if let Some(named) = named(query, &state.specs) {
+            drop(state);
+            self.activate(named.iter().map(|spec| spec.id.clone()));
+            return (named, 0);
+        }
         let all = index.ranked(query);
         let best = all.iter().take(SEARCHED_TOOLS_FOUND);
         let found: Vec<ToolSpec> = best.map(|at| state.specs[*at].clone()).collect();
@@ -119,6 +124,15 @@ impl SearchableTools {
         let more = all.len() - found.len();
         (found, more)
     }
+}
+
+/// The tools of a query that only names some, as models write it to other agents (`select:one,two`): no others
+/// are wanted then.
+fn named(query: &str, specs: &[ToolSpec]) -> Option<Vec<ToolSpec>> {
+    let names = query.trim().strip_prefix("select:").unwrap_or(query);
+    let names = names.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty());
+    let found = names.map(|name| specs.iter().find(|spec| *spec.id == *name).cloned());
+    found.collect::<Option<Vec<_>>>().filter(|found| (1..=SEARCHED_TOOLS_FOUND).contains(&found.len()))
 }
 
 /// `github (43 tools), mail (2 tools)`.

@@ -161,6 +161,11 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.permission() == permission)?.identity()
     }
 
+    /// What the model has to know of earlier calls.
+    pub(crate) fn news(&self, session: &SessionId) -> Option<String> {
+        news_of(&self.tools, session)
+    }
+
     pub(crate) async fn session_ended(&self, session: &SessionId) {
         join_all(self.tools.iter().map(|tool| tool.session_ended(session))).await;
     }
@@ -176,7 +181,17 @@ pub(crate) struct OfferedTools {
     searchable: SearchableTools,
 }
 
+fn news_of(tools: &[Arc<dyn Tool>], session: &SessionId) -> Option<String> {
+    let news: Vec<String> = tools.iter().filter_map(|tool| tool.news(session)).collect();
+    (!news.is_empty()).then(|| news.join("\n"))
+}
+
 impl OfferedTools {
+    /// What the model has to know of earlier calls.
+    pub(crate) fn news(&self, session: &SessionId) -> Option<String> {
+        news_of(&self.tools, session)
+    }
+
     /// What the model is told of now; a search within the turn adds to it.
     pub(crate) fn specs(&self) -> Arc<[ToolSpec]> {
         if self.found.is_empty() {

@@ -7,9 +7,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::chunk::{Chunk, FinishReason, Rest};
 use crate::conversation::Conversation;
+use crate::hooks as hook_words;
 use crate::hub;
 use crate::ids::MessageId;
 use crate::journal::{Author, Journal};
+use crate::limits::STEPS_LEFT_WARNED;
 use crate::notice;
 use crate::part::Passage;
 use crate::ports::Delegate;
@@ -23,6 +25,7 @@ use crate::turn::call::Call;
 use crate::turn::calls::Settled;
 use crate::turn::hooks::{AtTheEnd, TurnHooks};
 use crate::turn::making_room::RoomTried;
+use crate::turn::nothing_said::{AfterAnswer, ToldOfIdleAnswer};
 use crate::turn::permissions::TurnPermissions;
 use crate::turn::repeats::Repeats;
 use crate::turn::usage::{SessionCost, TurnUsage};
@@ -41,6 +44,7 @@ mod incoming;
 pub(crate) mod left_out;
 mod making_room;
 mod native;
+mod nothing_said;
 pub(crate) mod permissions;
 mod progress;
 pub(crate) mod repeats;
@@ -88,6 +92,7 @@ pub(crate) struct Turn {
     /// Calls of the current step, in the order the model made them.
     pub(crate) calls: Vec<Call>,
     pub(crate) repeats: Repeats,
+    pub(crate) told_of_idle_answer: ToldOfIdleAnswer,
     /// How the model ended the current step.
     pub(crate) reason: FinishReason,
     /// Set while the model is tried again. Why shared: the session answers `status` from it.
@@ -190,6 +195,12 @@ impl Turn {
                 }
             }
             let after = self.after_step().await?;
+            if after == After::AnotherStep {
+                self.warn_of_step_limit().await?;
+                if let Some(news) = self.setup.tools.news(&self.setup.workspace.session_id) {
+                    self.record(hook_words::own_word_chunk(&news)).await?;
+                }
+            }
             self.finish_step(after).await?;
             if after == After::TheEnd {
                 return Ok(TurnResult::Ended(TurnEnd::Finished(self.reason)));
@@ -200,7 +211,10 @@ impl Turn {
     /// Whether the model is called again, as far as its calls and hooks decide that.
     async fn after_step(&mut self) -> Result<After, StepStop> {
         let at_end = match self.calls.is_empty() {
-            true => self.at_turn_end().await?,
+            true => match self.after_idle_answer().await? {
+                AfterAnswer::OneMoreStep => AtTheEnd::GoesOn,
+                AfterAnswer::Nothing => self.at_turn_end().await?,
+            },
             false => AtTheEnd::GoesOn,
         };
         if self.stopped_by_hook() == AtTheEnd::Ends {
@@ -211,6 +225,19 @@ impl Turn {
             AtTheEnd::GoesOn => After::AnotherStep,
             AtTheEnd::Ends => After::TheEnd,
         })
+    }
+
+    /// A few steps before the limit, so that the model can still say how far it came.
+    async fn warn_of_step_limit(&self) -> Result<(), StepStop> {
+        let left = self.setup.max_steps.saturating_sub(self.steps);
+        if left != STEPS_LEFT_WARNED || self.setup.max_steps <= 2 * STEPS_LEFT_WARNED {
+            return Ok(());
+        }
+        let word = format!(
+            "This turn ends after {left} more answers of yours. Bring the work to a state that can be left, and say in the \
+             last of them what is done and what is not."
+        );
+        self.record(hook_words::own_word_chunk(&word)).await
     }
 
     /// Ends a turn whose place another prompt takes before the next model call.

@@ -55,6 +55,8 @@ pub struct WorkState {
     commands: CommandsRun,
     /// Lines of a Markdown list.
     todos: Vec<String>,
+    /// Names of skills whose text the model was given.
+    skills: BTreeSet<String>,
     /// Command by name: those that were started, and that the model does not know to have ended.
     background: BTreeMap<String, String>,
 }
@@ -78,6 +80,12 @@ enum CommandsRun {
 /// The tool whose arguments are the task list.
 const TASK_LIST: &str = "todo";
 
+/// How the line of a task begins that is done.
+const TASK_DONE: &str = "[completed]";
+
+/// The tool that gives the text of a skill.
+const SKILL: &str = "skill";
+
 /// Files that are listed, calls that may have changed others, and bytes of a task or a command.
 const FILES_MOST: usize = 300;
 const UNCOVERED_MOST: usize = 20;
@@ -93,7 +101,7 @@ impl WorkState {
                         || is_of_kind(ours, ToolKind::Execute)
                         || metadata(ours).is_some_and(has_marks)
                 };
-                tool.tool_name == TASK_LIST || ours(tool).is_some_and(tells)
+                [TASK_LIST, SKILL].contains(&tool.tool_name.as_str()) || ours(tool).is_some_and(tells)
             }
             part => snapshot(part).is_some() || environment::ended_background(part).next().is_some(),
         })
@@ -158,6 +166,11 @@ impl WorkState {
         {
             self.todos = todos.iter().filter_map(todo_line).collect();
         }
+        if tool.tool_name == SKILL
+            && let Some(name) = tool.input.as_ref().and_then(|input| input.get("name")?.as_str())
+        {
+            self.skills.insert(one_line(name.trim_start_matches('/')));
+        }
         let Some(ours) = ours(tool) else { return };
         if is_of_kind(ours, ToolKind::Execute) {
             self.commands = CommandsRun::Some;
@@ -185,6 +198,11 @@ impl WorkState {
         self.background.iter().map(|(name, command)| (name.as_str(), command.as_str()))
     }
 
+    /// Whether something of the task list is still to be done.
+    pub(crate) fn has_open_tasks(&self) -> bool {
+        self.todos.iter().any(|line| !line.starts_with(TASK_DONE))
+    }
+
     /// Sections for a note; empty where there is nothing to tell. Files below the root by their names there.
     pub(crate) fn sections(&self, root: &Path) -> String {
         let name = |path: &PathBuf| path.strip_prefix(root).unwrap_or(path).display().to_string();
@@ -193,6 +211,7 @@ impl WorkState {
             files.push(format!("({} more)", self.changed.len() - FILES_MOST));
         }
         let commands: Vec<_> = self.background().map(background_line).collect();
+        let skills: Vec<_> = self.skills.iter().take(UNCOVERED_MOST).cloned().collect();
         let uncovered = self.changes().uncovered;
         let heading = match uncovered.is_empty() {
             true => "Changed files (complete, from the tools)",
@@ -203,6 +222,7 @@ impl WorkState {
             ("May have changed other files (look before you rely on them)", uncovered),
             ("Task list (as the todo tool has it)", self.todos.clone()),
             ("Commands in the background (ask bash_background how they are)", commands),
+            ("Skills that were loaded (load one again where you need it)", skills),
         ]
         .into_iter()
         .filter(|(_, lines)| !lines.is_empty())
@@ -266,9 +286,21 @@ fn one_line(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::{CallId, MessageId};
-    use crate::part::Role;
-    use serde_json::json;
+
+    #[test]
+    fn skills_and_open_tasks_outlive_a_summary() {
+        let skill = after(vec![call("skill", json!({ "name": "/pdf" }), Value::Null)]);
+        let told = skill.sections(Path::new("/w"));
+        assert!(
+            told.contains("## Skills that were loaded (load one again where you need it)\n- pdf"),
+            "{told}"
+        );
+        let todos = |status: &str| json!({ "todos": [{ "content": "mend", "status": status }] });
+        for (status, open) in [("pending", true), ("in_progress", true), ("completed", false)] {
+            let state = after(vec![call("todo", todos(status), Value::Null)]);
+            assert_eq!(state.has_open_tasks(), open, "{status}");
+        }
+    }
 
     fn call(name: &str, input: Value, ours: Value) -> Part {
         let mut tool = ToolPart::new(CallId::new("c"), name);

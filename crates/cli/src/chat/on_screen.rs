@@ -8,6 +8,7 @@ use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirector
 use attache_chat::screen::{
     ChatFailure, ChatStart, FirstChoices, FirstSession, ScreenLook, TerminalFailure, run as run_screen,
 };
+use attache_core::hub::People;
 use sha2::{Digest, Sha256};
 
 use super::VERSION;
@@ -34,7 +35,7 @@ pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
             }
         },
         None => {
-            let door = OwnDoor::new(sources, args.trace.as_deref());
+            let door = OwnDoor::new(sources, args.trace.as_deref(), People::Present);
             let code = talk(begin(&door)).await;
             door.close().await;
             code

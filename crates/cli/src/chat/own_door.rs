@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
+use attache_core::hub::People;
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, Options, duplex, json_lines};
 use tokio::sync::Mutex;
@@ -16,6 +17,7 @@ pub(super) struct OwnDoor<'a> {
     sources: &'a Sources,
     /// The file that the traffic is written to.
     trace: Option<PathBuf>,
+    people: People,
     /// Why a lock: the door is opened from anywhere, and only once is the agent started. Whoever holds it waits
     /// for the start.
     opened: Mutex<Option<OpenedDoor>>,
@@ -27,8 +29,8 @@ struct OpenedDoor {
 }
 
 impl<'a> OwnDoor<'a> {
-    pub(super) fn new(sources: &'a Sources, trace: Option<&Path>) -> Self {
-        Self { sources, trace: trace.map(Path::to_owned), opened: Mutex::new(None) }
+    pub(super) fn new(sources: &'a Sources, trace: Option<&Path>, people: People) -> Self {
+        Self { sources, trace: trace.map(Path::to_owned), people, opened: Mutex::new(None) }
     }
 
     /// Ends the agent, with what still runs in it.
@@ -52,7 +54,7 @@ impl AgentDoor for OwnDoor<'_> {
             let OpenedDoor { agent, connections } = match &mut *opened {
                 Some(opened) => opened,
                 None => {
-                    let setup = Setup::open(self.sources, self.trace.as_deref())
+                    let setup = Setup::open(self.sources, self.trace.as_deref(), self.people)
                         .map_err(|error| ClientFailure::Own(format!("{error:#}")))?;
                     let agent = OwnAgent::start(setup, self.sources).await;
                     opened.insert(OpenedDoor { agent, connections: Vec::new() })

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use attache_acp::{Host, SameDirectory};
+use attache_core::hub::People;
 use attache_core::ids::SessionId;
 use attache_core::legible::legible_line;
 use attache_core::ports::BoxFuture;
@@ -32,7 +33,7 @@ const LAST_SPANS: Duration = Duration::from_secs(1);
 const WHOLE_END: Duration = Duration::from_millis(2_900);
 
 pub(super) async fn run(sources: &Sources, args: &McpServeArgs) -> Result<ExitCode> {
-    let setup = Setup::open(sources, None)?;
+    let setup = Setup::open(sources, None, People::Present)?;
     let usual = std::env::current_dir().context("the current directory can't be found")?;
     let host = ServedMachine { machine: Arc::new(Machine::of(sources)), usual };
     let (store, search) = (Arc::new(setup.store.clone()), Arc::new(setup.store.clone()));

@@ -12,6 +12,8 @@ pub enum Unit {
     Either,
     /// Yes means no.
     Opposite,
+    /// A number: more than one is yes.
+    MoreThanOne,
 }
 
 /// Field, unit, and other names for it. A name may stand at several fields: a tool has only one of them.
@@ -61,6 +63,7 @@ const ALIASES: &[(&str, Unit, &[&str])] = &[
     ("old_string", Unit::Same, &["old", "old_str", "old_text", "search", "find", "before"]),
     ("new_string", Unit::Same, &["new", "new_str", "new_text", "replace", "replacement", "after"]),
     ("replace_all", Unit::Same, &["all", "global", "replace_all_occurrences", "allow_multiple"]),
+    ("replace_all", Unit::MoreThanOne, &["expected_replacements", "expected_occurrences"]),
     ("edits", Unit::Same, &["replacements", "changes"]),
     ("patch", Unit::Same, &["diff", "input", "patch_text", "content"]),
     ("pattern", Unit::Same, &["query", "regex", "search", "glob", "search_pattern", "regexp"]),

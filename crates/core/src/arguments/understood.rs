@@ -84,6 +84,11 @@ fn object(
             false => aliases::meant(name, known.keys()),
         };
         let before = said.iter().find(|(field, _)| meant.is_some_and(|meant| meant.0 == *field));
+        // `count: true` is another agent's wish for numbers only, not for a limit.
+        let is_other = meant.is_some_and(|(field, _)| {
+            field != name && given.is_boolean() && known[field]["type"] == "integer"
+        });
+        let meant = meant.filter(|_| !is_other);
         let (field, unit) = match (meant, before) {
             (Some(meant), None) => meant,
             (Some(_), Some(_)) if aliases::is_remark(name) => {
@@ -102,7 +107,12 @@ fn object(
             }
         };
         said.push((field, name));
-        let given = if field == command_line::FIELD { &command_line::as_line(given) } else { given };
+        let given = match field.as_str() {
+            command_line::FIELD => &command_line::as_line(given),
+            // A list of patterns is one pattern of several.
+            "glob" | "pattern" if given.is_array() => &Value::String(given.to_string()),
+            _ => given,
+        };
         let given = value(&known[field], given, &place.field(field), unknown)?;
         result.insert(field.clone(), converted(given, unit));
     }
@@ -184,6 +194,7 @@ fn converted(value: Value, unit: Unit) -> Value {
         (Unit::Seconds, Some(number), _) => number.saturating_mul(1000).into(),
         (Unit::Either, Some(number), _) if number < 1000 => (number * 1000).into(),
         (Unit::Opposite, _, Some(said)) => (!said).into(),
-        (Unit::Same | Unit::Seconds | Unit::Either | Unit::Opposite, _, _) => value,
+        (Unit::MoreThanOne, Some(number), _) => (number > 1).into(),
+        (Unit::Same | Unit::Seconds | Unit::Either | Unit::Opposite | Unit::MoreThanOne, _, _) => value,
     }
 }

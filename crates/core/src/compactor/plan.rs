@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::compaction::is_summary;
 use crate::estimate::{self, Size};
 use crate::ids::{CallId, MessageId};
 use crate::part::{Part, Passage, Role};
@@ -16,7 +17,7 @@ const TAIL_SHARE: u64 = 4;
 
 /// One kept turn, or the turn under way, may take one part in so many; beyond it the first is summarised, and
 /// of the other its own beginning.
-const TURN_SHARE: u64 = 2;
+pub(crate) const TURN_SHARE: u64 = 2;
 
 /// Where a conversation is cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +62,15 @@ impl CompactionPlan {
         (tail > 0).then(|| Self::before(passages, tail))
     }
 
+    /// The last prompt of the user, if it does not stay as it is.
+    pub(super) fn last_prompt(&self, passages: &[Arc<Passage>]) -> Option<String> {
+        let place = passages.iter().rposition(|passage| passage.role == Role::User)?;
+        let text = text_of(&passages[place].parts);
+        // The summary of an earlier compaction is a user's passage as well.
+        let is_prompt = !text.trim().is_empty() && !is_summary(&text);
+        (place < self.tail && is_prompt).then_some(text)
+    }
+
     fn before(passages: &[Arc<Passage>], tail: usize) -> Self {
         let tail_start = passages.get(tail).map(|passage| passage.message_id.clone());
         Self { tail, tail_start, tail_call: None, unanswered: None }
@@ -75,7 +85,9 @@ impl CompactionPlan {
             return (prompt > 0).then(|| Self::before(passages, prompt));
         }
         let unanswered = passages.get(prompt).map(|passage| text_of(&passage.parts));
-        let last = passages.len() - 1;
+        // What was told behind a step goes with it.
+        let is_step = |passage: &Arc<Passage>| passage.role != Role::System;
+        let last = passages.iter().rposition(is_step).unwrap_or(passages.len() - 1);
         let fits = estimate::passage_size(&passages[last]).tokens() <= room / TURN_SHARE;
         let call = passages[last].parts.iter().find_map(Part::tool).map(|tool| tool.call_id.clone());
         let tail = match &call {

@@ -67,6 +67,20 @@ fn a_turn_that_fills_the_window_is_summarised_with_its_prompt_repeated() {
 }
 
 #[test]
+fn the_last_prompt_is_known_where_it_does_not_stay() {
+    let last = |passages: Vec<Arc<Passage>>, occasion| {
+        let request = CompactionRequest { occasion, ..request(passages, 10_000) };
+        CompactionPlan::of(&request).unwrap().last_prompt(&request.conversation)
+    };
+    let by_command = || Occasion::Command { keep: String::new() };
+    assert_eq!(last(turns(&[400]), by_command()).as_deref(), Some("the prompt of the moment"));
+    assert_eq!(last(turns(&[40_000, 400, 400]), Occasion::Overflow), None, "it stays");
+    let summary = passage("s", Role::User, "<conversation_summary>\nx");
+    let answer = passage("a", Role::Assistant, "x");
+    assert_eq!(last(vec![summary, answer], by_command()), None);
+}
+
+#[test]
 fn results_are_shown_by_their_beginning_and_end() {
     let mut tool = ToolPart::new(CallId::new("c"), "edit");
     tool.input = Some(json!({ "path": "/w/a.rs" }));

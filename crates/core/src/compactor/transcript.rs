@@ -156,6 +156,14 @@ pub(super) fn handed_over(note: &str, state: &str, unanswered: Option<&str>) -> 
     text
 }
 
+/// The user's last words, while what they asked for is not done.
+pub(super) fn last_prompt(prompt: &str) -> String {
+    format!(
+        "\n\n## The user's last prompt (tasks of the list are still open)\n{}",
+        shortened(prompt, TEXT_BYTES)
+    )
+}
+
 fn is_stubbed(tool: &ToolPart, results: ResultForm) -> bool {
     let is_long = match &tool.output {
         Some(serde_json::Value::String(text)) => text.len() > OLD_RESULT_BYTES,

@@ -6,23 +6,45 @@ use crate::hub::People;
 use crate::watchdog::{Approval, Commands, Containment};
 
 /// What holds commands, and what a command may do.
-pub(super) fn commands(facts: &Facts<'_>, agent: Commands) -> &'static str {
+pub(super) fn commands(facts: &Facts<'_>, agent: Commands) -> String {
     // Until it has been looked at, it is taken for the full one.
-    match (agent, facts.containment.unwrap_or(Containment::Full)) {
-        (Commands::Any, Containment::Full) => {
+    let containment = facts.containment.unwrap_or(Containment::Full);
+    let (writes, reach) = match (agent, containment) {
+        (Commands::Any, Containment::Full) => (
             "run in a sandbox. They write to the workspace, the other directories and `$TMPDIR`, the scratch directory, which \
              lasts for the session; all else is read-only, and `/tmp` is each command's own. Commands known to only read write \
-             to `$TMPDIR` alone. The network has to be granted: it is asked for where a program is known to need it (pip, \
-             npm, cargo, git fetch, …), and with `network: true`. Credentials, agents' and editors' configuration, \
-             `.git/config` and `.git/hooks` are out of reach."
-        }
-        (Commands::Any, Containment::Reduced) => {
+             to `$TMPDIR` alone.",
+            "Credentials, agents' and editors' configuration, `.git/config` and `.git/hooks` are out of reach.",
+        ),
+        (Commands::Any, Containment::Reduced) => (
             "run in a reduced sandbox. They write to the workspace, the other directories and `$TMPDIR`, the scratch directory, \
-             which lasts for the session; all else, `/tmp` too, is read-only. The network has to be granted: it is asked for \
-             where a program is known to need it (pip, npm, cargo, git fetch, …), and with `network: true`. Credentials are \
-             out of reach."
+             which lasts for the session; all else, `/tmp` too, is read-only.",
+            "Credentials are out of reach.",
+        ),
+        (Commands::Any, Containment::None | Containment::ExplicitlyOff) | (Commands::OnlyReading, _) => {
+            return without_network_of_its_own(agent, containment).to_owned();
         }
-        (Commands::Any, Containment::None) => {
+    };
+    format!("{writes} {} {reach}", network(facts))
+}
+
+/// What a command has to do for the network: nothing helps where nobody grants it.
+fn network(facts: &Facts<'_>) -> &'static str {
+    match (facts.approval, facts.people) {
+        (Approval::Ask | Approval::Edits, People::Present) => {
+            "The network has to be granted: it is asked for where a program is known to need it (pip, npm, cargo, git fetch, \
+             …), and with `network: true`."
+        }
+        (Approval::All, _) | (_, People::Absent | People::OnlyAProgram) => {
+            "They have no network unless a rule grants it: start a server and what connects to it in one command."
+        }
+    }
+}
+
+/// Where nothing is to be said of the network: it is there, or never.
+fn without_network_of_its_own(agent: Commands, containment: Containment) -> &'static str {
+    match (agent, containment) {
+        (Commands::Any, Containment::None | Containment::Full | Containment::Reduced) => {
             "run without a sandbox. `$TMPDIR` is the scratch directory and lasts for the session."
         }
         (Commands::Any, Containment::ExplicitlyOff) => {
@@ -54,7 +76,7 @@ pub(super) fn questions(facts: &Facts<'_>, agent: Commands) -> String {
         false => format!("{of_workspace} passes"),
     };
     let others = match (facts.people, agent, do_commands_pass) {
-        (People::Absent, _, _) => "no one can be asked, so everything else is refused",
+        (People::Absent | People::OnlyAProgram, _, _) => "no one can be asked, so everything else is refused",
         (People::Present, Commands::Any, _) => {
             "all else asks the user first, and so does reading what looks like a secret"
         }

@@ -85,4 +85,7 @@ pub enum People {
     Present,
     /// Headless: what would be asked is denied.
     Absent,
+    /// A program answers, always with no: it counts what was not permitted beforehand. For the model nobody is
+    /// there.
+    OnlyAProgram,
 }

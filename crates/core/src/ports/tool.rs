@@ -373,6 +373,10 @@ pub trait Tool: Send + Sync + Debug {
     /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process
     /// behind.
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome>;
+    /// What the model has to know of earlier calls, and did not ask for; each once.
+    fn news(&self, _session: &SessionId) -> Option<String> {
+        None
+    }
     /// The session is closed, or its host ends: what still runs for it ends. Must return within half a second.
     fn session_ended<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))

@@ -13,7 +13,7 @@ use crate::part::{Part, Passage, Role};
 use crate::ports::backend::{LeftOut, NextHistory, TurnLeftovers};
 use crate::ports::store::{Change, LiveRun, SessionPatch, StoreError};
 use crate::spans::TurnTrace;
-use crate::turn::close::{OpenApprovals, close_message, reason_of};
+use crate::turn::close::{CutShort, OpenApprovals, close_message, reason_of};
 use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
@@ -32,7 +32,9 @@ impl Session {
         lease: LeaseAfter,
     ) {
         let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
-        if let Err(error) = close_message(&self.journal, &author, reason, OpenApprovals::Close).await {
+        if let Err(error) =
+            close_message(&self.journal, &author, &CutShort::by(reason), OpenApprovals::Close).await
+        {
             tracing::warn!(%error, "a turn that stopped could not be closed");
         }
         self.end_run(live, end, TurnLeftovers::default(), lease).await;
@@ -49,8 +51,8 @@ impl Session {
         let excerpt = self.title_excerpt(&end, &leftovers);
         // For a backend that left something open; the loop closes what it opened.
         let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
-        if let Err(error) = close_message(&self.journal, &author, reason_of(&end), OpenApprovals::Close).await
-        {
+        let cut = CutShort::by(reason_of(&end));
+        if let Err(error) = close_message(&self.journal, &author, &cut, OpenApprovals::Close).await {
             tracing::warn!(%error, "what a turn left open could not be closed");
         }
         let trace = self.ending_trace(&live).await;
@@ -68,6 +70,7 @@ impl Session {
             TurnEnd::Aborted => FinishedBy::Abort,
             TurnEnd::Failed { .. } => FinishedBy::Error,
         };
+        self.last_end = Some((live.message_id, end.clone()));
         let message_id = live.user_message_id;
         self.publish(EventKind::TurnFinished {
             message_id: message_id.clone(),

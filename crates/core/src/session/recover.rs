@@ -21,7 +21,7 @@ use crate::prompt::Arrival;
 use crate::slash_commands;
 use crate::spans::TurnTrace;
 use crate::turn::TurnEnd;
-use crate::turn::close::{OpenApprovals, close_message};
+use crate::turn::close::{CutShort, OpenApprovals, close_message};
 use crate::turn::usage::TurnUsage;
 
 impl Session {
@@ -97,13 +97,7 @@ impl Session {
         self.journal.change(changes)?;
         let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
         if !ended {
-            close_message(
-                &self.journal,
-                &author,
-                "aborted by host restart: attache ended while this ran; it may have had effects",
-                OpenApprovals::Keep,
-            )
-            .await?;
+            close_message(&self.journal, &author, &CutShort::by_restart(), OpenApprovals::Keep).await?;
         }
         let open = self.journal.with_fold(|fold| open_question(fold)).flatten();
         if let Some(open_call) = open.filter(|_| !ended && self.check_lineage().is_ok()) {

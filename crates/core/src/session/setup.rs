@@ -23,6 +23,7 @@ use crate::system_prompt;
 use crate::task::TaskTool;
 use crate::toolbox::{Looked, Offering};
 use crate::turn::permissions::TurnPermissions;
+use crate::watchdog::Commands;
 
 impl Session {
     /// The setup of a turn that begins: there has to be a model, and one may have turned up since the last
@@ -68,7 +69,9 @@ impl Session {
         let tools = self.toolbox.offer(&agent, self.agents_above(), &model, session);
         // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the
         // byte.
-        let system = system_prompt::assemble(&agent, &self.instructions(), &index, &self.environment());
+        let (instructions, environment) = (self.instructions(), self.environment());
+        let commands = self.commands_of(&agent);
+        let system = system_prompt::assemble(&agent, &instructions, &index, &environment, commands);
         let setup = Arc::new(TurnSetup {
             max_steps: agent.max_steps.unwrap_or_else(|| self.max_steps()),
             agent,
@@ -81,6 +84,15 @@ impl Session {
         });
         self.setup = Some(setup.clone());
         Ok(setup)
+    }
+
+    /// Which commands run here at all: no child runs any that one above it may not.
+    pub(super) fn commands_of(&self, agent: &Agent) -> Commands {
+        let only_reads = |agent: &Agent| agent.commands == Commands::OnlyReading;
+        match only_reads(agent) || self.agents_above().iter().any(only_reads) {
+            true => Commands::OnlyReading,
+            false => Commands::Any,
+        }
     }
 
     /// What the sources have by now, and what only a hub can do.

@@ -9,20 +9,23 @@ use tokio::task::JoinHandle;
 use super::{Session, SessionCommand};
 use crate::agents::Agent;
 use crate::calendar;
+use crate::chunk::FinishReason;
 use crate::conversation::Conversation;
 use crate::environment::{self, Facts, SessionEnvironment, ToldEnvironment};
 use crate::hub::HubError;
 use crate::instructions::{self, FoundInstructions, ProjectInstructions, ToldInstructions};
-use crate::limits::{LOOK_AROUND, LOOK_LATER};
+use crate::legible::legible_line;
+use crate::limits::{END_CHARACTERS, LOOK_AROUND, LOOK_LATER};
 use crate::metadata::SessionMeta;
 use crate::notice;
-use crate::part::Part;
+use crate::part::{Part, Role};
 use crate::ports::WorkspaceLook;
 use crate::ports::backend::TurnSetup;
 use crate::ports::model::ModelInfo;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
 use crate::rewind::{self, ConversationGoesOn};
+use crate::turn::TurnEnd;
 use crate::work_state::background_line;
 
 /// What the model is told after an answer that ended with its process.
@@ -32,6 +35,25 @@ const ANSWER_CUT: &str = "<note>\nYour last answer was cut off: the program you 
 /// What the model is told of commands in the background, after which their names follow.
 const BACKGROUND_ENDED: &str =
     "These commands in the background are not there any more; start them again if you need them:";
+
+/// What the model is told of the end of its last turn, where that was not its own doing.
+fn told_end(end: &TurnEnd) -> Option<String> {
+    let told = match end {
+        TurnEnd::Failed { message, .. } => {
+            let message: String = legible_line(message).chars().take(END_CHARACTERS).collect();
+            format!("Your last turn did not come to its end: {message}")
+        }
+        TurnEnd::StepLimit => {
+            "Your last turn was ended at its limit of steps. The work may not be finished.".to_owned()
+        }
+        TurnEnd::Finished(FinishReason::Length) => {
+            "Your last answer reached its length limit and was cut off there.".to_owned()
+        }
+        // A user who stops a turn says why with the next prompt, if it matters.
+        TurnEnd::Finished(_) | TurnEnd::Aborted => return None,
+    };
+    Some(format!("<note>\n{told}\n</note>"))
+}
 
 /// What version control is being asked, beside everything else.
 #[derive(Debug, Default)]
@@ -100,14 +122,17 @@ impl Session {
         let git = look.as_ref().and_then(|look| look.git.as_deref());
         let now = self.environment_now(&setup.workspace, &setup.model.model, git, None);
         let mut told = self.told()?;
-        let environment = told.tell(&now, setup.agent.commands);
+        let environment = told.tell(&now, self.commands_of(&setup.agent));
         // A disk that did not answer in time says nothing about instructions, nor that they are gone.
         let found = look.map(|look| look.instructions.files);
         let mut instructions = self.row.metadata.instructions().unwrap_or_default();
         let room = instructions::room(setup.model.context);
         let changed = found.and_then(|found| instructions.tell(&found, room));
         let is_cut = conversation.last().is_some_and(|last| notice::is_cut(&last.parts));
-        let cut = is_cut.then(|| ANSWER_CUT.to_owned());
+        let cut = match is_cut {
+            true => Some(ANSWER_CUT.to_owned()),
+            false => self.end_before(conversation).await.as_ref().and_then(told_end),
+        };
         let mode = self.mode_news(&setup.agent, conversation);
         let told_mode = mode.as_ref().map(|_| &*setup.agent.id);
         let (ended, background) = self.ended_background(conversation);
@@ -117,13 +142,39 @@ impl Session {
             false => ConversationGoesOn::FromHere,
         };
         let rewound = rewind::told_to_model(&self.row.metadata.rewinds(), goes_on);
-        let news = [cut, rewound, background, mode.clone(), environment, resources, changed.clone()];
+        let of_tools = self.toolbox.news(&self.id).map(|news| format!("<note>\n{news}\n</note>"));
+        let news =
+            [cut, rewound, background, of_tools, mode.clone(), environment, resources, changed.clone()];
         let text = news.into_iter().flatten().collect::<Vec<_>>().join("\n");
         if text.is_empty() {
             return None;
         }
         self.keep_told(&told, changed.is_some().then_some(&instructions));
         Some(environment::news_part(&text, &ended, told_mode))
+    }
+
+    /// How the turn before ended, if the model said anything in it.
+    async fn end_before(&self, conversation: &Conversation) -> Option<TurnEnd> {
+        let answer = &conversation.last()?.message_id;
+        let of_answer = || conversation.iter().rev().take_while(|passage| passage.message_id == *answer);
+        let is_said = |part: &Part| match part {
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Tool(_) | Part::File { .. } => true,
+            Part::Data { .. } | Part::SourceUrl { .. } | Part::SourceDocument { .. } | Part::StepStart => {
+                false
+            }
+        };
+        if !of_answer().any(|passage| passage.role == Role::Assistant && passage.parts.iter().any(is_said)) {
+            return None;
+        }
+        if let Some((ended, end)) = &self.last_end
+            && ended == answer
+        {
+            return Some(end.clone());
+        }
+        // Another process ran it, or a command came in between: the row of its prompt has it.
+        let prompt = conversation.iter().rev().find(|passage| passage.message_id != *answer)?;
+        let stored = self.hub.ports.store.message(&prompt.message_id).await.ok()?;
+        stored?.0.metadata.turn_end()
     }
 
     /// The mode is told once when it has become another. The first prompt needs no word: the system prompt is

@@ -237,7 +237,7 @@ impl TaskReport {
         match &self.result {
             Ok(Value::String(text)) => Ok(Value::String(cut(text))),
             Ok(value) => Ok(value.clone()),
-            Err(text) => Err(cut(&format!("{}: {text}", self.name))),
+            Err(text) => Err(cut(&format!("{}: {text}\n(its session: {})", self.name, self.child))),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::agents::{Agent, Agents};
 use crate::arguments::left_out;
 use crate::arguments::understood::{Understood, understood};
 use crate::arguments::unknown::refusal;
-use crate::hub::{Hub, HubError, SessionHandle, Shared};
+use crate::hub::{Hub, HubError, People, SessionHandle, Shared};
 use crate::ids::SessionId;
 use crate::metadata::BackgroundTask;
 use crate::nearest::nearest;
@@ -27,8 +27,17 @@ use crate::work_state::ChangesMark;
 /// What the model reads; the subagents follow.
 const DESCRIPTION: &str = "Gives a piece of work to a subagent and returns its last message. It knows nothing of this \
 conversation: say in the prompt what it needs to know, what to do and what to report. Several that only read run at the same \
-time if you call them in one step. With background: true you get a session id at once and its result as a message later. \
-Subagents:";
+time if you call them in one step.";
+
+/// Where there will be a later prompt.
+const IN_BACKGROUND: &str =
+    " With background: true you get a session id at once, and its result with a later prompt.";
+
+const SUBAGENTS: &str = " Subagents:";
+
+/// What a call is told on a host that ends with its turn.
+const NO_BACKGROUND: &str =
+    "`background` is not possible here: this session ends with your turn. Call it without";
 
 /// The name of the tool.
 pub(crate) const TASK: &str = "task";
@@ -42,11 +51,22 @@ pub(crate) struct TaskTool {
     spec: ToolSpec,
     /// With the field that is understood but not told of.
     understood: ToolSpec,
+    people: People,
 }
 
 /// What other agents call the title that the model gives a task. It is taken, but not asked for: the
 /// prompt has a first line.
 const TITLE: &str = "description";
+
+const BACKGROUND: &str = "background";
+
+/// Whether a session goes on after its turn, so that a later one can be told something.
+fn lasts(people: People) -> bool {
+    match people {
+        People::Present | People::Absent => true,
+        People::OnlyAProgram => false,
+    }
+}
 
 /// The tool for these subagents, with every field that it understands.
 pub fn spec(subagents: &[&str]) -> ToolSpec {
@@ -58,7 +78,7 @@ pub fn spec(subagents: &[&str]) -> ToolSpec {
             "properties": {
                 "subagent_type": { "type": "string", "enum": subagents },
                 "prompt": { "type": "string" },
-                "background": { "type": "boolean" },
+                BACKGROUND: { "type": "boolean" },
                 TITLE: { "type": "string" },
             },
             "required": ["subagent_type", "prompt"],
@@ -96,16 +116,22 @@ impl TaskTool {
         }
         let listed = known.iter().map(|agent| format!("\n- {}: {}", agent.id, agent.description));
         let ids: Vec<&str> = known.iter().map(|agent| &*agent.id).collect();
-        let description = std::iter::once(DESCRIPTION.to_owned()).chain(listed).collect::<String>();
+        let people = hub.ports.settings.people;
+        let in_background = if lasts(people) { IN_BACKGROUND } else { "" };
+        let begin = [DESCRIPTION, in_background, SUBAGENTS].map(str::to_owned);
+        let description = begin.into_iter().chain(listed).collect::<String>();
         let understood = spec(&ids);
         let mut parameters = (*understood.parameters).clone();
         if let Some(fields) = parameters["properties"].as_object_mut() {
             fields.remove(TITLE);
+            if !lasts(people) {
+                fields.remove(BACKGROUND);
+            }
         }
         let spec =
             ToolSpec { description: description.into(), parameters: parameters.into(), ..understood.clone() };
         let (hub, session, agents) = (Arc::downgrade(hub), session.clone(), agents.clone());
-        Some(Self { hub, session, agents, spec, understood })
+        Some(Self { hub, session, agents, spec, understood, people })
     }
 
     fn read(&self, input: &Value) -> Result<TaskInput, String> {
@@ -122,17 +148,19 @@ impl TaskTool {
             Some(_) => Err(format!("`{key}` must be a string")),
             None => Err(without(format!("`{key}` is missing"))),
         };
-        let (named, prompt) = (text("subagent_type")?, text("prompt")?);
-        let waiting = match fields.get("background") {
+        let known = || self.agents.subagents().map(|agent| &*agent.id).collect::<Vec<_>>().join(", ");
+        let named = text("subagent_type").map_err(|problem| format!("{problem}; available: {}", known()))?;
+        let prompt = text("prompt")?;
+        let waiting = match fields.get(BACKGROUND) {
             None | Some(Value::Bool(false)) => CallWaits::UntilItEnds,
+            Some(Value::Bool(true)) if !lasts(self.people) => return Err(NO_BACKGROUND.to_owned()),
             Some(Value::Bool(true)) => CallWaits::NotAtAll,
             Some(_) => return Err("`background` must be true or false".to_owned()),
         };
         let Some(agent) = self.agents.subagent(&named) else {
-            let known: Vec<&str> = self.agents.subagents().map(|agent| &*agent.id).collect();
-            let near = nearest(&named, known.iter().copied());
+            let near = nearest(&named, self.agents.subagents().map(|agent| &*agent.id));
             let near = near.map(|near| format!("; the nearest is `{near}`")).unwrap_or_default();
-            return Err(format!("there is no subagent `{named}`{near}; available: {}", known.join(", ")));
+            return Err(format!("there is no subagent `{named}`{near}; available: {}", known()));
         };
         let title = fields.get(TITLE).and_then(Value::as_str).and_then(short_title);
         let title = title.or_else(|| short_title(&prompt)).unwrap_or_else(|| agent.name.to_string());
@@ -145,10 +173,12 @@ impl TaskTool {
 
     async fn start(&self, task: TaskInput, runtime: ToolRuntime) -> Result<ToolOutcome, HubError> {
         let gone = || HubError::Closed(self.session.clone());
-        let hub = Hub::of(self.hub.upgrade().ok_or_else(gone)?);
+        let shared = self.hub.upgrade().ok_or_else(gone)?;
+        let hub = Hub::of(shared.clone());
         let parent = hub.opened(&self.session).ok_or_else(gone)?;
         let terms = parent.task_terms().await?;
         let child = open_child(&hub, &terms, &task.agent, &task.title, runtime.call_id.clone()).await?;
+        let reads = if only_reads(&task.agent, &shared) { ChildReads::Only } else { ChildReads::NotOnly };
         let waits = task.waiting == CallWaits::UntilItEnds;
         let client = ParentClient::new(&parent, child.id(), &task.agent, &task.title, terms.client.clone());
         let client = Arc::new(if waits { client.waited_for() } else { client });
@@ -164,7 +194,7 @@ impl TaskTool {
         };
         match task.waiting {
             CallWaits::UntilItEnds => Ok(self.wait_for(run, &parent, runtime).await),
-            CallWaits::NotAtAll => leave_in_background(run, &parent, task.title).await,
+            CallWaits::NotAtAll => leave_in_background(run, &parent, task.title, reads).await,
         }
     }
 
@@ -181,11 +211,19 @@ impl TaskTool {
     }
 }
 
+/// Whether a child can only read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ChildReads {
+    Only,
+    NotOnly,
+}
+
 /// Has it stored that a result is owed before anything runs, so that a crash can't lose it.
 async fn leave_in_background(
     run: ChildRun,
     parent: &SessionHandle,
     title: String,
+    reads: ChildReads,
 ) -> Result<ToolOutcome, HubError> {
     let (id, agent) = (run.child.id().clone(), run.agent.clone());
     let task = BackgroundTask { session_id: id.clone(), agent: agent.id.to_string(), title };
@@ -197,15 +235,17 @@ async fn leave_in_background(
         let report = run.run(None, cancel).await;
         parent.background_ended(child, report.told(), agent.when_done);
     });
-    let text =
-        format!("Started in the background as {id}. Its result comes as a message; do not wait for it.");
+    let text = format!(
+        "Started in the background as {id}. Its result comes with a later prompt, not in this turn: no tool asks for it. Do \
+         other work, or say what runs and end your turn."
+    );
     let shown = Presentation {
         content: vec![crate::ports::tool::Shown::Text {
             text: format!("{} works in the background as {id}.", agent.name),
         }],
         // Its result comes as a message, which says nothing of files.
         metadata: Some(OutcomeMetadata {
-            changes: Some(ChangesMark {
+            changes: (reads == ChildReads::NotOnly).then(|| ChangesMark {
                 files: Vec::new(),
                 uncovered: vec![format!("{} in the background, session {id}", agent.name)],
             }),

@@ -58,7 +58,7 @@ impl Turn {
                 let about = About::Questions(questions.as_slice().into());
                 Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }
-            People::Present | People::Absent => {
+            People::Present | People::Absent | People::OnlyAProgram => {
                 let Judged { grants: directories, network, writes, .. } = judged;
                 Gate::Open(Grant { directories, network, writes })
             }
@@ -72,7 +72,7 @@ impl Turn {
                 let about = About::ModeSwitch(proposal);
                 Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }
-            (Some(_), People::Absent) => {
+            (Some(_), People::Absent | People::OnlyAProgram) => {
                 Gate::Refused("no one is connected who could switch the mode".to_owned())
             }
             (None, _) => Gate::Refused("there is no other mode here that could go on".to_owned()),
@@ -118,7 +118,10 @@ impl Turn {
         let (approved, reason) = match decision {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => (true, None),
             Decision::Reject => {
-                let text = rejection(&ask.about);
+                let text = match self.hub.ports.settings.people {
+                    People::Present => rejection(&ask.about),
+                    People::Absent | People::OnlyAProgram => nobody(&ask.about),
+                };
                 (false, Some(index.map_or_else(|| text.to_owned(), |index| self.calls[index].warned(text))))
             }
             Decision::Nobody => (false, Some(nobody(&ask.about).to_owned())),

@@ -2,11 +2,12 @@
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::FutureExt;
 use serde_json::{Value, json};
 
+use super::repeats::{Repetition, ResultDigest};
 use super::step::as_object;
 use super::unreadable::{bare, failed_title};
 use super::{Turn, repeats};
@@ -33,7 +34,9 @@ pub(crate) struct Call {
     /// Why it runs or does not, as soon as that is known.
     pub(super) decision: Option<Verdict>,
     /// How often the model made this very call in a row.
-    pub(super) repeated: u32,
+    pub(super) repeated: Repetition,
+    /// What it came to, once it ran. Why a lock: calls run side by side.
+    pub(super) result: OnceLock<ResultDigest>,
     /// Whether hooks were asked about it.
     pub(super) hooked: Hooked,
     /// What hooks have to say to the model about it. Why a lock: calls run side by side.
@@ -85,7 +88,13 @@ pub(crate) struct Grant {
 
 impl Call {
     /// A call as the model made it; `repeated` as `Repeats` counted it.
-    pub(crate) fn new(turn: &Turn, call_id: CallId, tool_name: String, input: Value, repeated: u32) -> Self {
+    pub(crate) fn new(
+        turn: &Turn,
+        call_id: CallId,
+        tool_name: String,
+        input: Value,
+        repeated: Repetition,
+    ) -> Self {
         let tool = turn.setup.tools.find(&tool_name);
         let (bare, effect) = match &tool {
             Some(tool) => (tool.spec().presentation(), tool.effect_of(&input)),
@@ -102,6 +111,7 @@ impl Call {
             state: CallState::Open,
             decision: None,
             repeated,
+            result: OnceLock::new(),
             hooked: Hooked::NotYet,
             hook_notes: Mutex::default(),
             announced: None,
@@ -122,7 +132,13 @@ impl Call {
             return Err(turn.setup.tools.unknown(tool_name));
         };
         if let Some(agent) = turn.permissions.without(tool.spec()) {
+            let is_above = agent.id != turn.setup.agent.id;
             return Err(match &agent.instead {
+                // What the session above is to do instead, a child can't.
+                _ if is_above => format!(
+                    "`{tool_name}` is not available to a subagent of the {} agent: say in your last message what is to be done",
+                    agent.id
+                ),
                 Some(instead) => format!("`{tool_name}` is not available {instead}"),
                 None => format!("`{tool_name}` is not available to the {} agent", agent.id),
             });
@@ -143,7 +159,7 @@ impl Call {
     }
 
     /// A call whose arguments could not be read: it has its answer already.
-    pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String, repeated: u32) -> Self {
+    pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String, repeated: Repetition) -> Self {
         Self {
             bare: bare(&tool_name),
             call_id,
@@ -154,6 +170,7 @@ impl Call {
             state: CallState::Settled,
             decision: None,
             repeated,
+            result: OnceLock::new(),
             hooked: Hooked::NotYet,
             hook_notes: Mutex::default(),
             announced: None,
@@ -185,6 +202,11 @@ impl Call {
         Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
     }
 
+    /// How often it was made in a row without anything new coming of it.
+    pub(super) fn times(&self) -> u32 {
+        self.repeated.times(self.result.get().copied())
+    }
+
     /// A hook has something to say to the model.
     pub(super) fn note(&self, text: &str) {
         let note = hooks::framed(text);
@@ -196,13 +218,13 @@ impl Call {
         let noted = self.planned().and_then(|planned| planned.plan.note.clone());
         let of_hooks = self.hook_notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let words: Vec<String> =
-            noted.into_iter().chain(of_hooks).chain(repeats::warning(self.repeated)).collect();
+            noted.into_iter().chain(of_hooks).chain(repeats::warning(self.times())).collect();
         (!words.is_empty()).then(|| words.join("\n"))
     }
 
     /// This for a model that may go round in circles.
     pub(super) fn warned(&self, text: &str) -> String {
-        repeats::warned(text, repeats::warning(self.repeated)).0
+        repeats::warned(text, repeats::warning(self.times())).0
     }
 
     /// How the call looks before it runs.

@@ -82,7 +82,7 @@ impl Turn {
             }
             first = end;
         }
-        let stop = self.calls.iter().find_map(|call| repeats::stop(&call.tool_name, call.repeated));
+        let stop = self.calls.iter().find_map(|call| repeats::stop(&call.tool_name, call.times()));
         Ok(stop.map_or(Settled::All, Settled::Repeating))
     }
 
@@ -162,8 +162,17 @@ impl Turn {
         }
         for index in landed {
             self.calls[index].state = CallState::Settled;
+            self.count_result(index);
         }
         Ok(())
+    }
+
+    /// Whether the next call like this one would go round in circles depends on what this one came to.
+    fn count_result(&mut self, index: usize) {
+        let call = &self.calls[index];
+        if let Some(result) = call.result.get() {
+            self.repeats.came_to(&call.tool_name, &call.input, *result);
+        }
     }
 
     async fn execute_traced(&self, call: &Call, grant: Grant) -> Result<Chunk, StepStop> {
@@ -228,11 +237,12 @@ impl Turn {
         }
     }
 
-    /// The result of a call that was not run.
+    /// The result of a call that was not run, or that a person answered.
     pub(super) async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), StepStop> {
         self.tell_unrun(&self.calls[index], &chunk);
         self.record(chunk).await?;
         self.calls[index].state = CallState::Settled;
+        self.count_result(index);
         Ok(())
     }
 }

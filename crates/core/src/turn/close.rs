@@ -1,7 +1,9 @@
 //! Settles everything a turn opened, whatever stopped it: each part gets its end, each call exactly one result.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::repeats::Repetition;
 use super::{Turn, TurnEnd, repeats};
 use crate::chunk::reduce::StreamKind;
 use crate::chunk::{Chunk, Rest, ToolMarks};
@@ -10,12 +12,13 @@ use crate::ids::CallId;
 use crate::journal::{Author, Journal};
 use crate::part::{ToolPart, ToolState};
 use crate::ports::store::StoreResult;
+use crate::ports::tool::ToolKind;
 
 impl Turn {
     /// Before the terminal chunk of a turn that did not end by itself.
     pub(crate) async fn close_everything(&mut self, end: &TurnEnd) -> StoreResult<()> {
         self.calls.clear();
-        close_message(&self.journal, &self.author, reason_of(end), OpenApprovals::Close).await
+        close_message(&self.journal, &self.author, &CutShort::by(reason_of(end)), OpenApprovals::Close).await
     }
 
     pub(crate) async fn close_streams(&self) -> StoreResult<()> {
@@ -24,14 +27,17 @@ impl Turn {
 
     /// Fails the calls whose arguments are still streaming; gives them with their tools, and how often each was
     /// repeated.
-    pub(crate) async fn close_inputs(&mut self, reason: &str) -> StoreResult<Vec<(CallId, String, u32)>> {
+    pub(crate) async fn close_inputs(
+        &mut self,
+        reason: &str,
+    ) -> StoreResult<Vec<(CallId, String, Repetition)>> {
         let mut closed = Vec::new();
         for open in open_calls(&self.journal) {
             if open.state == ToolState::InputStreaming {
                 let input = open.input.clone().unwrap_or_default();
                 let repeated = self.repeats.count(&open.tool_name, &input);
                 closed.push((open.call_id.clone(), open.tool_name.clone(), repeated));
-                let (text, _) = repeats::warned(reason, repeats::warning(repeated));
+                let (text, _) = repeats::warned(reason, repeats::warning(repeated.times(None)));
                 let shown = self.unreadable_shown(&open.tool_name, reason);
                 let rest = Rest::with_tool_metadata(json!({ "attache": shown }));
                 self.journal.record(&self.author, cut_input(open, &text, rest)).await?;
@@ -40,6 +46,51 @@ impl Turn {
         Ok(closed)
     }
 }
+
+/// What the calls that a turn left open are told to have come to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CutShort {
+    begun: String,
+    /// The model must not take it for one that may have done something.
+    not_begun: String,
+}
+
+impl CutShort {
+    pub(crate) fn by(reason: &str) -> Self {
+        let not_begun = match reason.starts_with(NOT_RUN) {
+            true => reason.to_owned(),
+            false => format!("{NOT_RUN}: {reason}"),
+        };
+        Self { begun: reason.to_owned(), not_begun }
+    }
+
+    /// The process that ran the turn is gone.
+    pub(crate) fn by_restart() -> Self {
+        Self {
+            begun: "aborted by host restart: attache ended while this ran".to_owned(),
+            not_begun: "aborted by host restart: attache ended before this ran, so it did nothing".to_owned(),
+        }
+    }
+
+    fn of(&self, open: &OpenCall) -> String {
+        match (open.state, open.may_have_done_something) {
+            // Its beginning is recorded before it does anything.
+            (ToolState::OutputAvailable, true) => format!("{}; it may have had effects", self.begun),
+            (ToolState::OutputAvailable, false) => self.begun.clone(),
+            (
+                ToolState::InputStreaming
+                | ToolState::InputAvailable
+                | ToolState::ApprovalRequested
+                | ToolState::ApprovalResponded
+                | ToolState::OutputError
+                | ToolState::OutputDenied,
+                _,
+            ) => self.not_begun.clone(),
+        }
+    }
+}
+
+const NOT_RUN: &str = "not run";
 
 /// Why a call of such a turn has no result.
 pub(crate) fn reason_of(end: &TurnEnd) -> &str {
@@ -63,16 +114,17 @@ pub(crate) enum OpenApprovals {
 pub(crate) async fn close_message(
     journal: &Journal,
     author: &Author,
-    reason: &str,
+    cut: &CutShort,
     approvals: OpenApprovals,
 ) -> StoreResult<()> {
     close_streams(journal, author).await?;
     close_compactions(journal, author).await?;
     for open in open_calls(journal) {
+        let reason = cut.of(&open);
         match (open.state, approvals) {
             (ToolState::ApprovalRequested, OpenApprovals::Keep) => {}
             (ToolState::InputStreaming, _) => {
-                journal.record(author, cut_input(open, reason, Rest::none())).await?
+                journal.record(author, cut_input(open, &reason, Rest::none())).await?
             }
             (
                 ToolState::ApprovalRequested
@@ -82,7 +134,7 @@ pub(crate) async fn close_message(
                 | ToolState::OutputError
                 | ToolState::OutputDenied,
                 _,
-            ) => journal.record(author, failed(open.call_id, reason)).await?,
+            ) => journal.record(author, failed(open.call_id, &reason)).await?,
         }
     }
     Ok(())
@@ -94,6 +146,19 @@ struct OpenCall {
     tool_name: String,
     state: ToolState,
     input: Option<Value>,
+    /// As far as its looks say.
+    may_have_done_something: bool,
+}
+
+/// Whether a call that ran may have changed anything. One whose kind is not known may.
+fn may_do_something(tool: &ToolPart) -> bool {
+    let kind = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache")?.get("kind"));
+    match kind.and_then(|kind| ToolKind::deserialize(kind).ok()) {
+        Some(
+            ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode,
+        ) => false,
+        Some(ToolKind::Edit | ToolKind::Execute | ToolKind::Other) | None => true,
+    }
 }
 
 fn open_calls(journal: &Journal) -> Vec<OpenCall> {
@@ -105,6 +170,7 @@ fn open_calls(journal: &Journal) -> Vec<OpenCall> {
             tool_name: tool.tool_name.clone(),
             state: tool.state,
             input: tool.input.clone(),
+            may_have_done_something: may_do_something(tool),
         };
         tools.map(open).collect()
     });

@@ -78,7 +78,7 @@ impl Turn {
             (Action::Ask, People::Absent) => {
                 Gate::Refused(planned.untouched("no one is connected who could allow it"))
             }
-            (Action::Ask, People::Present) => {
+            (Action::Ask, People::Present | People::OnlyAProgram) => {
                 let about = self.about_permission(call, judged);
                 Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
             }

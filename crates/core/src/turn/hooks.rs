@@ -151,7 +151,7 @@ impl Turn {
             planned.untouched("a hook wants somebody to be asked, and no one is connected who could");
         self.calls[index].decision = Some(judged.verdict.clone());
         match self.hub.ports.settings.people {
-            People::Present => {
+            People::Present | People::OnlyAProgram => {
                 let call = &self.calls[index];
                 let about = self.about_permission(call, judged);
                 Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))

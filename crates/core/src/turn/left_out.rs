@@ -1,8 +1,11 @@
 //! What a request can't be sent with: results of calls that the model takes no more of, and a prompt. Rows keep
 //! everything.
 
+use std::collections::HashSet;
+
 use super::attachments::Remedy;
 use super::{StepStop, Turn};
+use crate::compactor::plan::TURN_SHARE;
 use crate::estimate;
 use crate::ids::CallId;
 use crate::limits::{LEFT_OUT_RESULT_BYTES, LEFT_OUT_STEPS};
@@ -28,7 +31,39 @@ impl Turn {
         let largest = sizes.and_then(Iterator::max).filter(|size| *size >= LEFT_OUT_RESULT_BYTES);
         let Some(largest) = largest else { return Ok(Remedy::Nothing) };
         // Those of the same order go with it: a request that is too long again would cost as much as this one.
-        let left_out = self.leave_out_results(largest.div_ceil(2))?;
+        let least = largest.div_ceil(2);
+        self.leave_out_some(|tool| result_bytes(tool) >= least)
+    }
+
+    /// Leaves out so many results of the last step, the largest first, that the others fit beside what else
+    /// there is. A summary of what the model has not seen yet would be worth nothing to it.
+    pub(super) fn leave_out_unseen(&mut self, room: u64) -> Result<Remedy, StepStop> {
+        let Some(step) = self.last_step().filter(|_| self.left_out_steps < LEFT_OUT_STEPS) else {
+            return Ok(Remedy::Nothing);
+        };
+        let mut over = estimate::passage_size(step).tokens().saturating_sub(room / TURN_SHARE);
+        let sized = |tool: &ToolPart| (result_bytes(tool), tool.call_id.clone());
+        let mut results: Vec<_> = step.parts.iter().filter_map(Part::tool).map(sized).collect();
+        results.retain(|(size, _)| *size >= LEFT_OUT_RESULT_BYTES);
+        // Of those of one size the earlier ones stay.
+        results.reverse();
+        results.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+        let mut meant = HashSet::new();
+        for (size, call) in results {
+            if over == 0 {
+                break;
+            }
+            over = over.saturating_sub(estimate::tokens(size));
+            meant.insert(call);
+        }
+        match meant.is_empty() {
+            true => Ok(Remedy::Nothing),
+            false => self.leave_out_some(|tool| meant.contains(&tool.call_id)),
+        }
+    }
+
+    fn leave_out_some(&mut self, is_meant: impl Fn(&ToolPart) -> bool) -> Result<Remedy, StepStop> {
+        let left_out = self.leave_out_results(is_meant)?;
         self.left_out_steps += 1;
         let title = "A result did not fit the model's context and is left out";
         let said = notice::kept("warning", title, Some(&left_out.join(", ")));
@@ -40,7 +75,7 @@ impl Turn {
     pub(super) fn leave_out(&mut self, error: ModelError) -> Result<(), StepStop> {
         let title = match self.last_step().is_some() {
             true => {
-                self.leave_out_results(0)?;
+                self.leave_out_results(|_| true)?;
                 "The next requests leave out the last results"
             }
             false => {
@@ -57,16 +92,21 @@ impl Turn {
     fn last_step(&self) -> Option<&Passage> {
         let is_own =
             |last: &&Passage| last.role == Role::Assistant && last.message_id == self.author.message_id;
-        self.passages.last().map(|last| &**last).filter(is_own)
+        self.last_place().map(|place| &*self.passages[place]).filter(is_own)
     }
 
-    /// Of the last step those of at least so many bytes; gives the tools they are of, with their sizes.
-    fn leave_out_results(&mut self, least: u64) -> Result<Vec<String>, StepStop> {
+    /// Of the last passage that is a step or a prompt: what was told behind a step goes with it.
+    fn last_place(&self) -> Option<usize> {
+        self.passages.iter().rposition(|passage| passage.role != Role::System)
+    }
+
+    /// Of the last step those that are meant; gives the tools they are of, with their sizes.
+    fn leave_out_results(&mut self, is_meant: impl Fn(&ToolPart) -> bool) -> Result<Vec<String>, StepStop> {
         let Some(step) = self.last_step() else { return Ok(Vec::new()) };
-        let (mut parts, place) = (step.parts.clone(), self.passages.len() - 1);
+        let (mut parts, place) = (step.parts.clone(), self.last_place().unwrap_or_default());
         let mut told = Vec::new();
         for part in &mut parts {
-            let Some(tool) = part.tool_mut().filter(|tool| result_bytes(tool) >= least) else { continue };
+            let Some(tool) = part.tool_mut().filter(|tool| is_meant(tool)) else { continue };
             told.push(format!("{}: {} bytes", tool.tool_name, result_bytes(tool)));
             leave_out_result(tool);
         }

@@ -62,6 +62,9 @@ impl Turn {
                 if self.shorten_results(&reason, Some(expected)).await? == Remedy::TryAgain {
                     continue;
                 }
+                if self.leave_out_unseen(self.room_for(Some(expected)))? == Remedy::TryAgain {
+                    continue;
+                }
                 match self.summarise(&reason, Some(expected), Occasion::Overflow).await? {
                     CompactionOutcome::Made => continue,
                     // The reserve is for the answer: what fits without it is sent all the same.
@@ -86,6 +89,10 @@ impl Turn {
         {
             return Ok(());
         }
+        let will_summarise = self.hub.ports.compaction.is_some() && !self.room_tried.summary;
+        if will_summarise && self.leave_out_unseen(self.room_for(None))? == Remedy::TryAgain {
+            return Ok(());
+        }
         let reason = match self.summarise(&reason, None, Occasion::Overflow).await? {
             CompactionOutcome::Made => return Ok(()),
             CompactionOutcome::Nothing | CompactionOutcome::NotAsked | CompactionOutcome::Blocked(_) => {
@@ -100,6 +107,11 @@ impl Turn {
                 self.leave_out(error)
             }
         }
+    }
+
+    /// What the conversation may take.
+    fn room_for(&self, expected: Option<u64>) -> u64 {
+        room(&self.compaction_request("", expected, Occasion::Overflow))
     }
 
     /// Where the prompt itself is what does not fit, the error says so.

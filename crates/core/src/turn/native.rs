@@ -7,7 +7,8 @@ use super::Turn;
 use super::call::{Call, CallState};
 use super::hooks::TurnHooks;
 use super::making_room::RoomTried;
-use super::repeats::Repeats;
+use super::nothing_said::ToldOfIdleAnswer;
+use super::repeats::{Repeats, Repetition};
 use super::usage::TurnUsage;
 use crate::chunk::FinishReason;
 use crate::ports::BoxFuture;
@@ -41,7 +42,7 @@ impl Backend for NativeBackend {
             turn.used = usage;
             turn.reason = FinishReason::ToolCalls;
             let input = open_call.input.unwrap_or_default();
-            let mut call = Call::new(&turn, open_call.call_id, open_call.tool_name, input, 1);
+            let mut call = Call::new(&turn, open_call.call_id, open_call.tool_name, input, Repetition::FIRST);
             call.plan = Call::understood(&turn, &call.tool_name, &call.input).await;
             let approval_id = open_call.approval.map(|approval| approval.id).unwrap_or_default();
             let ask = turn.question_again(&mut call, approval_id);
@@ -103,6 +104,7 @@ impl Turn {
             snapshots: context.snapshots,
             calls: Vec::new(),
             repeats: Repeats::default(),
+            told_of_idle_answer: ToldOfIdleAnswer::default(),
             reason: FinishReason::Stop,
             retrying: context.retrying,
             steering: context.steering,

@@ -1,34 +1,91 @@
-//! Identical calls in a row, whatever came of them: a model that goes round in circles is told so, then
-//! stopped.
+//! Identical calls in a row with the same result: a model that goes round in circles is told so, then stopped.
+//! One that waits for something is left alone: it makes the same call, and what comes of it is new.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
 use crate::limits::{REPEATS_STOPPED, REPEATS_WARNED};
+use crate::ports::tool::ToolOutcome;
 
 /// Counts identical calls in a row.
 #[derive(Debug, Default)]
 pub(crate) struct Repeats {
     last: Option<(String, Value)>,
     count: u32,
+    /// What the last of them came to; `None` while none has run.
+    result: Option<ResultDigest>,
+}
+
+/// How often a call was made in a row, as far as that was known before it ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Repetition {
+    times: u32,
+    /// What the one before it came to.
+    before: Option<ResultDigest>,
+}
+
+/// What a call that ran came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ResultDigest(u64);
+
+impl ResultDigest {
+    pub(super) fn of(outcome: &ToolOutcome) -> Self {
+        let mut hasher = DefaultHasher::new();
+        match outcome {
+            ToolOutcome::Output { data, .. } => data.hash(&mut hasher),
+            ToolOutcome::Picture { found, .. } => found.bytes.hash(&mut hasher),
+            ToolOutcome::Error { text, .. } => text.hash(&mut hasher),
+        }
+        Self(hasher.finish())
+    }
+}
+
+impl Repetition {
+    /// A call that nothing is known of.
+    pub(super) const FIRST: Self = Self { times: 1, before: None };
+
+    /// How often this very call was made in a row without anything new coming of it, this time included.
+    pub(super) fn times(self, result: Option<ResultDigest>) -> u32 {
+        match (self.before, result) {
+            (Some(before), Some(result)) if before != result => 1,
+            _ => self.times,
+        }
+    }
 }
 
 impl Repeats {
-    /// How often this very call was made in a row, this time included.
-    pub(super) fn count(&mut self, tool_name: &str, input: &Value) -> u32 {
-        let same = self.last.as_ref().is_some_and(|(name, before)| name == tool_name && before == input);
-        if !same {
+    /// Takes down that a call is made.
+    pub(super) fn count(&mut self, tool_name: &str, input: &Value) -> Repetition {
+        if !self.is_last(tool_name, input) {
             self.last = Some((tool_name.to_owned(), input.clone()));
             self.count = 0;
+            self.result = None;
         }
         self.count += 1;
-        self.count
+        Repetition { times: self.count, before: self.result }
+    }
+
+    /// Takes down what came of a call that ran. One that was not run leaves the count as it is.
+    pub(super) fn came_to(&mut self, tool_name: &str, input: &Value, result: ResultDigest) {
+        if !self.is_last(tool_name, input) {
+            return;
+        }
+        if self.result.is_some_and(|before| before != result) {
+            self.count = 1;
+        }
+        self.result = Some(result);
+    }
+
+    fn is_last(&self, tool_name: &str, input: &Value) -> bool {
+        self.last.as_ref().is_some_and(|(name, before)| name == tool_name && before == input)
     }
 }
 
 /// A word to the model; it rides on the result of the call, or on its error.
-pub(super) fn warning(repeated: u32) -> Option<String> {
-    (repeated >= REPEATS_WARNED)
-        .then(|| format!("You made this same call {repeated} times in a row. Try something else."))
+pub(super) fn warning(times: u32) -> Option<String> {
+    (times >= REPEATS_WARNED)
+        .then(|| format!("You made this same call {times} times in a row. Try something else."))
 }
 
 /// An error with a word to the model behind it, and how many bytes of it are that word.
@@ -43,8 +100,10 @@ pub(super) fn warned(text: &str, warning: Option<String>) -> (String, usize) {
 }
 
 /// Why the turn ends; `None` while it goes on.
-pub(super) fn stop(tool_name: &str, repeated: u32) -> Option<String> {
-    (repeated >= REPEATS_STOPPED).then(|| {
-        format!("the model made the same `{tool_name}` call {repeated} times in a row; the turn was stopped")
+pub(super) fn stop(tool_name: &str, times: u32) -> Option<String> {
+    (times >= REPEATS_STOPPED).then(|| {
+        format!(
+            "the model made the same `{tool_name}` call {times} times in a row with the same result; the turn was stopped"
+        )
     })
 }

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Turn;
 use super::call::Call;
+use super::repeats::ResultDigest;
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::metadata::only_own;
@@ -41,6 +42,8 @@ pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chun
 
 /// The one result of a call that ran. A picture is kept before it is told.
 pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> StoreResult<Chunk> {
+    // Before its own warning: whether it gets one depends on it.
+    call.result.get_or_init(|| ResultDigest::of(&outcome));
     let warning = call.warning();
     Ok(match outcome {
         ToolOutcome::Output { data, presentation } => output(call, data, presentation, warning),

@@ -10,6 +10,7 @@ use super::attachments::Remedy;
 use super::call::Call;
 use super::incoming::Incoming;
 use super::{StepStop, Turn, repeats};
+use crate::arguments::repair::repaired;
 use crate::chunk::{Chunk, FinishReason, Rest, StreamId};
 use crate::estimate;
 use crate::limits::PART_BYTES;
@@ -133,12 +134,13 @@ impl Turn {
             }
             Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest } => {
                 incoming.heard(estimate::json_bytes(&input));
+                let input = as_meant(input);
                 self.take_call(call_id, tool_name, input, (marks, rest)).await
             }
             Chunk::ToolInputError { call_id, tool_name, input, error_text, marks, mut rest } => {
                 let repeated = self.repeats.count(&tool_name, &input);
                 rest.set_tool_metadata(only_own(self.unreadable_shown(&tool_name, &error_text)));
-                let (error_text, _) = repeats::warned(&error_text, repeats::warning(repeated));
+                let (error_text, _) = repeats::warned(&error_text, repeats::warning(repeated.times(None)));
                 // An answer in itself; the model has to see it, so the turn goes on.
                 let unreadable = (call_id.clone(), tool_name.clone(), error_text.clone());
                 let call = Call::unreadable(unreadable.0, unreadable.1, unreadable.2, repeated);
@@ -249,6 +251,14 @@ fn unfinished(reason: FinishReason, max_output: u64) -> String {
     }
 }
 
+/// Arguments that are nearly JSON arrive as a string.
+fn as_meant(input: Value) -> Value {
+    match input {
+        Value::String(text) => repaired(&text).unwrap_or(Value::String(text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => input,
+    }
+}
+
 /// Arguments that are no JSON arrive as a string; a tool wants an object.
 pub(super) fn as_object(input: &Value) -> Result<&Value, String> {
     match input {
@@ -259,6 +269,9 @@ pub(super) fn as_object(input: &Value) -> Result<&Value, String> {
         }
     }
 }
+
+const ESCAPES: &str =
+    "\nIn a JSON string write a line end as \\n, a tab as \\t, a quote as \\\" and a backslash as \\\\";
 
 /// What is wrong with a text that had to be JSON, and where: the beginning of a long one says nothing.
 fn not_json(text: &str) -> String {
@@ -280,8 +293,10 @@ fn not_json(text: &str) -> String {
     let problem = error.to_string();
     let problem = problem.split(" at line ").next().unwrap_or(&problem);
     let all = text.len();
+    let is_of_string = ["control character", "escape"].iter().any(|word| problem.contains(word));
+    let hint = if is_of_string { ESCAPES } else { "" };
     format!(
-        "the arguments are not valid JSON: {problem} at byte {fault} of {all}: {cut}{}⟨here⟩{}{more}",
+        "the arguments are not valid JSON: {problem} at byte {fault} of {all}: {cut}{}⟨here⟩{}{more}{hint}",
         &text[start..fault],
         &text[fault..end]
     )
@@ -309,6 +324,8 @@ mod tests {
         assert!(told.ends_with("x\" ⟨here⟩\"mode\":1}") && told.len() < 400, "{told}");
         let cut = as_object(&Value::String(format!("{{\"content\":\"{long}"))).unwrap_err();
         assert!(cut.contains("EOF while parsing a string at byte 5012 of 5012"), "{cut}");
+        let ambiguous = as_object(&Value::String(r#"{"path":"C:\new\dir"}"#.to_owned())).unwrap_err();
+        assert!(ambiguous.contains(r"a backslash as \\"), "{ambiguous}");
         for odd in ["", "é", "{\"a\":é}", "\n\n", "\"text\"", "{\"a\":\n\"é"] {
             assert!(as_object(&Value::String(odd.to_owned())).is_err(), "{odd}");
         }

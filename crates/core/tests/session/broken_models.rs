@@ -36,6 +36,21 @@ impl Model for Literal {
     }
 }
 
+/// A step of one call whose arguments came as this text.
+pub(crate) fn with_arguments(tool_name: &str, text: &str) -> Vec<Chunk> {
+    vec![Chunk::ToolInputAvailable {
+        call_id: CallId::new("call"),
+        tool_name: tool_name.into(),
+        input: text.into(),
+        marks: ToolMarks::default(),
+        rest: Rest::none(),
+    }]
+}
+
+pub(crate) fn literal(steps: Vec<Vec<Chunk>>) -> World {
+    world(steps)
+}
+
 fn world(steps: Vec<Vec<Chunk>>) -> World {
     World::with_model(Arc::new(Literal(Mutex::new(steps))))
 }
@@ -79,7 +94,9 @@ async fn a_chunk_that_is_the_loops_own_fails_the_turn() {
 
 #[tokio::test(start_paused = true)]
 async fn arguments_that_never_end_are_a_failed_call() {
-    let world = world(vec![vec![input_start("c")], Vec::new()]);
+    let word =
+        [Chunk::TextStart { id: "a".into(), rest: Rest::none() }, Chunk::text_delta(&"a".into(), "ok")];
+    let world = world(vec![vec![input_start("c")], word.into()]);
     let (_process, session) = world.session().await;
     assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
     assert_eq!(tools_of(&world.answers(session.id())[0])[0].state, ToolState::OutputError);

@@ -110,6 +110,19 @@ async fn the_same_call_for_ever_is_stopped() {
     world.check_rest(session.id());
 }
 
+/// Who waits for something makes the same call again and again.
+#[tokio::test(start_paused = true)]
+async fn the_same_call_is_no_circle_while_something_new_comes_of_it() {
+    let script =
+        format!("on *\n{} text \"on\"", " call look {\"path\":\"a\",\"news\":true}\n ---\n".repeat(15));
+    let world = World::new(&script);
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, TurnEnd::Finished(FinishReason::Stop));
+    let tools = tools_of(&world.answers(session.id())[0]);
+    assert_eq!(tools.len(), 15);
+    assert!(tools.iter().all(|tool| !tool.output.as_ref().unwrap().to_string().contains("in a row")));
+}
+
 /// Failing, refused, misspelt: what comes of a call does not matter, only that it is the same again.
 #[tokio::test(start_paused = true)]
 async fn the_same_call_for_ever_is_stopped_whatever_comes_of_it() {

@@ -338,7 +338,11 @@ async fn what_asks_and_what_holds_commands_is_said_as_it_is_here() {
             People::Present,
             "Questions: nothing asks, and nothing outside",
         ),
+        (Containment::Full, Approval::Ask, People::Present, "The network has to be granted: "),
+        (Containment::Full, Approval::All, People::Present, "no network unless a rule grants it"),
+        (Containment::Full, Approval::Ask, People::Absent, "no network unless a rule grants it"),
         (Containment::Full, Approval::Ask, People::Absent, "so everything else is refused"),
+        (Containment::Full, Approval::Ask, People::OnlyAProgram, "so everything else is refused"),
     ] {
         let system = first(containment, approval, people).await;
         assert!(system.contains(said), "{said}: {system}");

@@ -42,6 +42,7 @@ mod snapshots;
 mod tasks;
 mod telemetry;
 mod titles;
+mod told_ends;
 mod turns;
 mod usage;
 mod world;

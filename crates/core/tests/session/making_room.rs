@@ -32,6 +32,8 @@ pub(crate) struct Worker {
     pub(crate) max_output: u64,
     /// What summarising comes to, instead of a note.
     pub(crate) fails_with: Option<ModelError>,
+    /// In one step.
+    pub(crate) calls_at_once: usize,
     /// Calls a tool where a note is asked for.
     pub(crate) calls_instead: bool,
     /// Writes a note until it is cancelled.
@@ -50,6 +52,7 @@ impl Worker {
             answer_bytes: 200,
             max_output: 1_000,
             fails_with: None,
+            calls_at_once: 1,
             calls_instead: false,
             is_slow: false,
             small: None,
@@ -71,11 +74,14 @@ impl Worker {
             return Ok(text_chunks(&"done ".repeat(self.answer_bytes / 5)));
         }
         let mut made = self.made_calls.lock().unwrap();
-        *made += 1;
-        let input = json!({ "path": format!("file_{made}.rs"), "bytes": self.result_bytes });
-        let (call_id, tool_name) = (CallId::new(format!("call_{made}")), "look".into());
-        let (marks, rest) = (ToolMarks::default(), Rest::none());
-        Ok(vec![Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }])
+        let call = |_| {
+            *made += 1;
+            let input = json!({ "path": format!("file_{made}.rs"), "bytes": self.result_bytes });
+            let (call_id, tool_name) = (CallId::new(format!("call_{made}")), "look".into());
+            let (marks, rest) = (ToolMarks::default(), Rest::none());
+            Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
+        };
+        Ok((0..self.calls_at_once).map(call).collect())
     }
 }
 
@@ -242,7 +248,7 @@ async fn requests_only_grow_between_two_compactions() {
 
 #[tokio::test(start_paused = true)]
 async fn the_turn_under_way_gives_way_too_but_not_what_its_last_step_gave() {
-    let world = world(Worker::new(16_000, 18, 6_000));
+    let world = world(Worker::new(16_000, 18, 6_000)).with_max_steps(50);
     let (_process, session) = world.session().await;
     assert!(is_finished(&say(&session, "one long turn").await));
     let (_, sent) = requests(&world);
@@ -252,6 +258,22 @@ async fn the_turn_under_way_gives_way_too_but_not_what_its_last_step_gave() {
     }
     let last = shown_text(sent.last().unwrap());
     assert!(last.contains("one long turn"), "the prompt is still there: {last}");
+    world.check_rest(session.id());
+}
+
+/// Several results of one step that do not fit together: a summary of what the model has not seen is worth
+/// nothing, so some are left out, and it is told.
+#[tokio::test(start_paused = true)]
+async fn of_results_that_do_not_fit_together_the_model_sees_some() {
+    let world = world(Worker { calls_at_once: 6, ..Worker::new(24_000, 1, 23_000) });
+    let (_process, session) = world.session().await;
+    assert!(is_finished(&say(&session, FACT).await));
+    let (notes, sent) = requests(&world);
+    assert!(notes.is_empty(), "nothing is summarised");
+    let shown = results(&sent.last().unwrap().passages);
+    let left_out: Vec<bool> = shown.iter().map(|result| result.starts_with("(left out: ")).collect();
+    assert_eq!(left_out, [false, true, true, true, true, true], "what fits is there");
+    assert!(shown[0].len() > 23_000);
     world.check_rest(session.id());
 }
 

@@ -22,6 +22,7 @@ pub struct Runs {
     counts: Arc<Mutex<BTreeMap<CallId, u32>>>,
     touched: Arc<Mutex<BTreeSet<String>>>,
     ended: Arc<Mutex<Vec<SessionId>>>,
+    news: Arc<Mutex<Option<String>>>,
 }
 
 impl Runs {
@@ -40,6 +41,11 @@ impl Runs {
     /// The sessions whose end `look` was told of, in order.
     pub fn ended(&self) -> Vec<SessionId> {
         self.ended.lock().unwrap().clone()
+    }
+
+    /// What `look` has to tell the model next, though it did not ask.
+    pub fn tell(&self, news: &str) {
+        *self.news.lock().unwrap() = Some(news.to_owned());
     }
 
     fn touch(&self, path: &str) {
@@ -154,6 +160,10 @@ impl Tool for Fake {
         })
     }
 
+    fn news(&self, _session: &SessionId) -> Option<String> {
+        if self.does == Behaviour::Look { self.runs.news.lock().unwrap().take() } else { None }
+    }
+
     fn session_ended<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         if self.does == Behaviour::Look {
             self.runs.ended.lock().unwrap().push(session.clone());
@@ -206,7 +216,10 @@ impl Tool for Fake {
             }
             // As large as the test wants it.
             let filler = input.get("bytes").and_then(Value::as_u64).unwrap_or_default();
-            let data = format!("{} done{}", self.spec().id, "x".repeat(filler as usize));
+            // Something new each time, where the test wants it.
+            let is_new = input.get("news").and_then(Value::as_bool).unwrap_or_default();
+            let news = if is_new { format!(" {}", self.runs.all().len()) } else { String::new() };
+            let data = format!("{} done{news}{}", self.spec().id, "x".repeat(filler as usize));
             ToolOutcome::Output { data: json!(data), presentation: shown }
         })
     }

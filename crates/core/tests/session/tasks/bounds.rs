@@ -151,6 +151,15 @@ async fn a_parent_that_only_reads_has_children_that_only_read() {
         assert_eq!(say(&session, "go").await, FINISHED);
         assert_eq!(world.runs.of("a"), 0, "{agent}");
         assert!(client.asked().is_empty(), "{agent}: nobody can allow what the parent may not do");
+        if agent == "plan" {
+            // It is told what holds for it, not what only its parent can do.
+            let child = &children(&world, session.id())[0];
+            let error = tools_of(&world.answers(child)[0])[0].error_text.clone().unwrap();
+            assert!(error.contains("a subagent of the plan agent: say in your last message"), "{error}");
+            let requests = world.model.requests();
+            let own = requests.iter().find(|request| prompt_in(request) == "touch a").unwrap();
+            assert!(own.system.contains("commands that may change something are refused"), "{}", own.system);
+        }
         let offered = |request: &attache_core::ports::ModelRequest| {
             request.tools.iter().any(|tool| &*tool.id == "touch")
         };
