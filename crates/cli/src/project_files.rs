@@ -2,6 +2,7 @@
 //! run.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::prompt::digest;
@@ -104,6 +105,10 @@ impl ProjectFiles {
     /// A file that leads out of the project is none of its own.
     fn file(&mut self, path: &Path) {
         let Ok(real) = self.project.join(path).canonicalize() else { return };
+        // While a command of another session runs, its sandbox holds such names by sockets: nothing is there.
+        if real.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
+            return;
+        }
         let read = match real.starts_with(&self.project) {
             false => Err("it leads out of the project".to_owned()),
             true => small_file(&real),

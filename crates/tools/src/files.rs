@@ -4,7 +4,7 @@
 
 mod unfollowed;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -124,10 +124,14 @@ pub(crate) fn entries(path: &Path, reach: &OpenRoots) -> Result<Entries, FileErr
     let (handle, real) = reach.directory(path)?;
     reach.may_show(&real)?;
     let mut entries = Entries::default();
-    for entry in fs::Dir::new(handle).map_err(failed)? {
+    for entry in fs::Dir::read_from(&handle).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if name == "." || name == ".." || reach.may_show(&real.join(&name)).is_err() {
+            continue;
+        }
+        let may_stand_for_nothing = matches!(entry.file_type(), FileType::Socket | FileType::Directory);
+        if may_stand_for_nothing && reach.is_place_holder(&handle, OsStr::new(&name), &real.join(&name)) {
             continue;
         }
         if entries.names.len() == DIRECTORY_ENTRIES {

@@ -20,6 +20,7 @@ use crate::limits::{ANSWER_BYTES, CHANGE_BYTES};
 use crate::locks::PathLocks;
 use crate::outcome::{RunningCall, noted, refused};
 use crate::paths::is_shared_temporary;
+use crate::read_only::nowhere;
 use crate::roots::{gone_workspace, real, touched};
 use crate::snapshots;
 use crate::text::Encoding;
@@ -38,6 +39,10 @@ pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
     /// Whether what comes of it depends on what the files hold.
     fn old_content(&self) -> OldContent {
         OldContent::Matters
+    }
+    /// Whether a file need not be there yet.
+    fn makes_files(&self) -> bool {
+        true
     }
     /// How the call looks while nothing is known of the files.
     fn presentation(&self, workspace: &Workspace) -> Presentation;
@@ -171,7 +176,13 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
         }
         // Not ours to tell the model of before it is granted; whoever is asked for the grant sees what it is
         // for.
-        Err(ChangeError::File(FileError::Outside { .. })) => {
+        Err(ChangeError::File(FileError::Outside { path })) => {
+            // What is to be changed has to be there.
+            if !mutation.makes_files()
+                && let Some(missing) = nowhere(path, site).await
+            {
+                return Err(text(ChangeError::File(missing)));
+            }
             if let Ok(mut prepared) = prepare(&mutation, &preview_texts(&mutation, site)).await {
                 prepared.change.show(&mut presentation);
             }

@@ -9,8 +9,9 @@ use attache_core::ports::tool::{Access, Presentation, Site, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use serde_json::Value;
 
+use crate::files::FileError;
 use crate::outcome::{RunningCall, noted, refused};
-use crate::roots::touched;
+use crate::roots::{OpenRoots, missing_outside, touched};
 
 /// A call that looks at one path, understood. Errors are the answer to the model.
 pub(crate) trait ReadOnlyCall: std::fmt::Debug + Sized + Send + Sync + 'static {
@@ -51,6 +52,9 @@ impl<L: ReadOnlyCall> Tool for ReadOnlyTool<L> {
         let (look, site) = (L::parse(input, &site.workspace), site.clone());
         Box::pin(async move {
             let look = look?;
+            if let Some(missing) = nowhere(look.path(), &site).await {
+                return Err(format!("{}: {missing}", L::spec().id));
+            }
             let accesses = touched(&site, vec![look.path()], Access::ReadPath).await;
             Ok(ToolPlan::new(accesses, look.presentation(&site.workspace)))
         })
@@ -75,6 +79,14 @@ impl<L: ReadOnlyCall> Tool for ReadOnlyTool<L> {
             }
         })
     }
+}
+
+/// A path outside that leads nowhere: nobody is asked for it.
+pub(crate) async fn nowhere(path: PathBuf, site: &Site) -> Option<FileError> {
+    let (workspace, reach) = (Arc::clone(&site.workspace), OpenRoots::of(site));
+    let looked = tokio::task::spawn_blocking(move || missing_outside(&path, &reach, &workspace));
+    // A look that panics has seen nothing.
+    looked.await.ok().flatten()
 }
 
 /// Off the runtime's threads: disks may take their time.

@@ -6,6 +6,7 @@
 //! afterwards.
 
 mod hints;
+mod place_holders;
 mod touched;
 mod walk;
 
@@ -26,6 +27,7 @@ use crate::files::FileError;
 use crate::limits::NEAREST_ENTRIES;
 use crate::paths::{below, told};
 
+pub(crate) use hints::missing_outside;
 pub(crate) use touched::{real, touched};
 
 /// The roots of a session and what was granted beside them, with what stays out of reach inside.
@@ -231,7 +233,9 @@ impl OpenRoots {
                 Ok((fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(failed)?, real))
             }
             // What is beside the first missing directory is not what was named.
-            Led::Below(place) if !place.missing.is_empty() => Err(failed(Errno::NOENT)),
+            Led::Below(place) if !place.missing.is_empty() || place.presence == Presence::Absent => {
+                Err(failed(Errno::NOENT))
+            }
             Led::Below(place) => {
                 let opened = fs::openat(&place.directory, &place.name, flags, Mode::empty());
                 Ok((opened.map_err(failed)?, place.real))
@@ -246,7 +250,7 @@ impl OpenRoots {
         };
         let found = match direct {
             Some(found) => found,
-            None => walk::walk(&self.roots, path).map_err(|error| FileError::io(path, "reached", error))?,
+            None => walk::walk(self, path).map_err(|error| FileError::io(path, "reached", error))?,
         };
         let outside = || FileError::Outside { path: path.to_owned() };
         let found = found.ok_or_else(outside)?;
@@ -278,6 +282,7 @@ impl OpenRoots {
         let directory = fs::openat2(&root.handle, parent, flags, Mode::empty(), resolve).ok()?;
         let presence = match file_type(&directory, name) {
             Ok((_, FileType::Symlink)) => return None,
+            Ok((_, kind)) if self.is_place_holder_in(&directory, name, kind) => Presence::Absent,
             Ok(_) => Presence::Present,
             Err(Errno::NOENT) => Presence::Absent,
             Err(_) => return None,

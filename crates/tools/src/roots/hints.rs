@@ -6,10 +6,38 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use attache_core::legible::visible_name;
+use attache_core::ports::tool::Workspace;
 
 use super::{FilePlace, OpenRoots, names_in};
+use crate::files::FileError;
 use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
-use crate::paths::{most_similar, nearest_names};
+use crate::paths::{most_similar, nearest_names, told};
+
+/// What is said of a path outside of all roots whose directory does not exist: nobody can grant that. Whoever
+/// may not know that it is hidden is told nothing.
+pub(crate) fn missing_outside(path: &Path, reach: &OpenRoots, workspace: &Workspace) -> Option<FileError> {
+    let is_missing = |path: &Path| {
+        path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+    };
+    let parent = path.parent()?;
+    let is_below = |root: &PathBuf| path.starts_with(root);
+    if workspace.roots().any(is_below) || path.starts_with(&workspace.scratch) || !is_missing(parent) {
+        return None;
+    }
+    reach.may_show(path).ok()?;
+    // Models take the root for another directory: the end of the path is what they know.
+    let names: Vec<_> = path.iter().skip(1).collect();
+    let ends = (0..names.len()).map(|first| names[first..].iter().collect::<PathBuf>());
+    let mut inside = ends.filter(|end| {
+        let meant = workspace.root.join(end);
+        meant.exists() && reach.may_show(&meant).is_ok()
+    });
+    let hint = match inside.next() {
+        Some(end) => format!("; did you mean {}?", told(&end)),
+        None => format!("; the workspace is {}", workspace.root.display()),
+    };
+    Some(FileError::Missing { path: path.to_owned(), hint })
+}
 
 impl OpenRoots {
     /// What a missing file may have been meant to be: near names beside it, or the directory where the path

@@ -11,12 +11,12 @@ use attache_sandbox::limits::SYMLINK_HOPS;
 use rustix::fs::{self, FileType, Mode};
 use rustix::io::Errno;
 
-use super::{DIRECTORY, OpenRoot, Presence, Resolved, file_type, root_of};
+use super::{DIRECTORY, OpenRoot, OpenRoots, Presence, Resolved, file_type, root_of};
 
 /// The place of `path`, or `None` if it lies beneath no root. Absolute links start anew at the root they point
 /// into.
-pub(super) fn walk(roots: &[Arc<OpenRoot>], path: &Path) -> Result<Option<Resolved>, Errno> {
-    let mut walk = Walk::from(roots, path)?;
+pub(super) fn walk(reach: &OpenRoots, path: &Path) -> Result<Option<Resolved>, Errno> {
+    let mut walk = Walk::from(reach, path)?;
     while let Some(name) = walk.pending.pop() {
         if let Err(error) = walk.step(name) {
             // An error outside of all roots would tell what is there.
@@ -27,6 +27,7 @@ pub(super) fn walk(roots: &[Arc<OpenRoot>], path: &Path) -> Result<Option<Resolv
 }
 
 struct Walk<'roots> {
+    reach: &'roots OpenRoots,
     roots: &'roots [Arc<OpenRoot>],
     /// Beneath which the walk is now; `None` on the way through what lies outside.
     root: Option<Arc<OpenRoot>>,
@@ -44,9 +45,10 @@ struct Walk<'roots> {
 }
 
 impl<'roots> Walk<'roots> {
-    fn from(roots: &'roots [Arc<OpenRoot>], path: &Path) -> Result<Self, Errno> {
+    fn from(reach: &'roots OpenRoots, path: &Path) -> Result<Self, Errno> {
         let mut walk = Self {
-            roots,
+            reach,
+            roots: &reach.roots,
             root: None,
             slash: fs::open("/", DIRECTORY, Mode::empty())?,
             outside: PathBuf::from("/"),
@@ -96,6 +98,11 @@ impl<'roots> Walk<'roots> {
             Err(Errno::NOENT) => self.missing.push(name),
             Err(error) => return Err(error),
             Ok((handle, FileType::Symlink)) => self.follow(&handle)?,
+            Ok((_, kind))
+                if self.root.is_some() && self.reach.is_place_holder_in(self.here(), &name, kind) =>
+            {
+                self.missing.push(name);
+            }
             Ok((handle, FileType::Directory)) => self.enter(name, handle),
             Ok(_) => self.leaf = Some(name),
         }
