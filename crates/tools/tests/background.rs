@@ -129,7 +129,8 @@ async fn a_server_that_no_other_command_reaches_says_so() {
     let trial = Trial::held(Level::Full);
     let text = start(&trial, "sleep 60").await;
     assert!(
-        text.ends_with("network: true]") && text.contains("no other command can reach its ports"),
+        text.ends_with("with network: true meet, too]")
+            && text.contains("no other command can reach its ports"),
         "{text}"
     );
     trial.done("bash_background", json!({"action": "stop", "name": "bg_1"})).await;
@@ -222,4 +223,72 @@ async fn a_command_in_the_background_does_not_use_the_terminals_of_the_client() 
     trial.client = Some(std::sync::Arc::new(client.clone()));
     start(&trial, "echo here").await;
     assert_eq!(client.asked(), []);
+}
+
+#[tokio::test]
+async fn its_end_is_told_once_whoever_asks() {
+    let trial = Trial::new();
+    start(&trial, "sleep 1.5; exit 4").await;
+    start(&trial, "sleep 100").await;
+    let session = &trial.workspace.session_id;
+    let news = || trial.tool("bash_background").news(session);
+    assert_eq!(news(), None);
+    let (text, _) = until_its_end(&trial, "bg_1").await;
+    assert!(text.contains("[bg_1: exit 4]"), "{text}");
+    assert_eq!(news(), None, "that call told it");
+    start(&trial, "sleep 1.5; echo said; exit 5").await;
+    let mut told = None;
+    wait_until("bg_3 ends", || {
+        told = news();
+        told.is_some()
+    })
+    .await;
+    assert_eq!(told.as_deref(), Some("bg_3 has ended: exit 5. bash_background gives its output."));
+    assert_eq!(news(), None, "once");
+    assert_eq!(look(&trial, "3").await, "said\n[bg_3: exit 5]", "and its output is still there");
+    trial.done("bash_background", json!({"action": "stop", "name": "bg_02"})).await;
+    assert_eq!(news(), None);
+}
+
+async fn until_its_end(trial: &Trial, name: &str) -> (String, Duration) {
+    let started = Instant::now();
+    let input = json!({"action": "output", "name": name, "until_end": true});
+    let (data, _) = trial.done("bash_background", input).await;
+    (data.as_str().unwrap().to_owned(), started.elapsed())
+}
+
+/// What it prints on its way does not end the wait.
+#[tokio::test]
+async fn a_call_can_wait_for_the_end() {
+    let trial = Trial::new();
+    start(&trial, "for i in 1 2 3 4 5; do sleep 0.3; echo $i; done").await;
+    let (text, took) = until_its_end(&trial, "bg_1").await;
+    assert!(text.ends_with("4\n5\n[bg_1: exit 0]"), "{text}");
+    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(20), "{took:?}");
+    let error = trial.failed("bash_background", json!({"action": "list", "until_end": true})).await;
+    assert!(error.contains("field `until_end` goes with `output` only"), "{error}");
+}
+
+/// While a command runs, its sandbox has place-holders in the workspace: for tools nothing is there.
+#[tokio::test]
+async fn place_holders_of_its_sandbox_are_nothing_to_tools() {
+    let trial = Trial::held(Level::Full);
+    trial.put("a.txt", "x\n");
+    start(&trial, "sleep 100").await;
+    let held = |name: &str| trial.root.join(name).symlink_metadata().is_ok();
+    assert!([".mcp.json", ".vscode", ".cargo"].into_iter().any(held), "{:?}", trial.names());
+    let (listed, _) = trial.done("read", json!({"path": "."})).await;
+    assert_eq!(listed.as_str().unwrap().lines().collect::<Vec<_>>(), ["a.txt"], "{listed}");
+    for name in [".mcp.json", ".vscode", ".vscode/settings.json"] {
+        let error = trial.failed("read", json!({"path": name})).await;
+        assert!(error.contains(&format!("{name} does not exist")), "{error}");
+    }
+    for name in [".mcp.json", ".vscode/settings.json"] {
+        let error = trial.failed("write", json!({"path": name, "content": "{}"})).await;
+        assert!(error.contains(" is protected: "), "{error}");
+    }
+    // A socket of somebody's own is what it is.
+    let _socket = std::os::unix::net::UnixListener::bind(trial.root.join("own.sock")).unwrap();
+    let (listed, _) = trial.done("read", json!({"path": "."})).await;
+    assert!(listed.as_str().unwrap().contains("own.sock"), "{listed}");
 }

@@ -230,3 +230,33 @@ async fn what_is_filled_in_and_means_nothing_is_passed_over() {
         assert_eq!(trial.text("a"), "y\n");
     }
 }
+
+#[tokio::test]
+async fn why_a_string_does_not_occur_is_told() {
+    let trial = Trial::with_file("a.rs", "let a = 1;\nlet b = 2;\n");
+    let twice = json!({"path": "a.rs", "edits": [
+        {"old_string": "let a = 1;", "new_string": "let a = 3;"},
+        {"old_string": "let a = 1;\nlet b", "new_string": "let c"},
+    ]});
+    let error = trial.failed("edit", twice).await;
+    assert!(error.contains("`edits[1].old_string` does not occur any more: it did before"), "{error}");
+    let escaped = json!({"path": "a.rs", "old_string": "1;\\nlet b", "new_string": "x"});
+    let error = trial.failed("edit", escaped).await;
+    assert!(error.contains("does not occur in the file; it does with line ends"), "{error}");
+    let error = trial.failed("edit", json!({"path": "a.rs", "old_string": "b", "new_string": null})).await;
+    assert!(
+        error.contains("field `new_string` is missing and must be a string (`\"\"` to delete"),
+        "{error}"
+    );
+    let (data, _) = trial
+        .done(
+            "edit",
+            json!({"path": "a.rs", "old_string": "b", "new_string": "c", "expected_replacements": 1}),
+        )
+        .await;
+    assert!(data.as_str().unwrap().starts_with("edited a.rs"), "{data}");
+    let several =
+        json!({"path": "a.rs", "old_string": "let", "new_string": "var", "expected_replacements": 2});
+    trial.done("edit", several).await;
+    assert_eq!(trial.text("a.rs"), "var a = 1;\nvar c = 2;\n");
+}

@@ -302,3 +302,19 @@ async fn a_pattern_over_several_lines_is_told_how_to_search() {
     assert_eq!(text(&trial, json!({"pattern": "x[^\\n]*"})).await, "a\n1:x\n");
     assert!(note(&trial, json!({"pattern": "(?s)x.y"})).await.contains("a match never spans lines"));
 }
+
+#[tokio::test]
+async fn a_pattern_of_files_is_taken_as_it_is_meant() {
+    let trial = Trial::new();
+    trial.put("lib/a.py", "x = 1\n");
+    trial.put("lib/b.md", "x\n");
+    for glob in [json!("lib/*.py"), json!("*.py *.rs"), json!(["*.py"]), json!("[\"*.py\", \"*.rs\"]")] {
+        let (data, _) = trial.done("grep", json!({"pattern": "x", "path": "lib", "glob": glob})).await;
+        assert_eq!(data, "lib/a.py\n1:x = 1\n", "{glob}");
+        let (data, _) = trial.done("glob", json!({"pattern": glob, "path": "lib"})).await;
+        assert_eq!(data, "lib/a.py\n", "{glob}");
+    }
+    // Another agent's wish for numbers only is none for fewer matches.
+    let (data, _) = trial.done("grep", json!({"pattern": "x = ", "count": true})).await;
+    assert!(data.as_str().unwrap().starts_with("lib/a.py\n1:x = 1\n"), "{data}");
+}

@@ -18,16 +18,16 @@ async fn title(input: serde_json::Value) -> String {
 
 #[tokio::test]
 async fn titles_name_the_range() {
-    let path = "/p/large.txt";
-    assert_eq!(title(json!({"path": path})).await, "Read `/p/large.txt`");
-    assert_eq!(title(json!({"path": path, "limit": 100})).await, "Read `/p/large.txt` (1 - 100)");
+    let path = "/usr/large.txt";
+    assert_eq!(title(json!({"path": path})).await, "Read `/usr/large.txt`");
+    assert_eq!(title(json!({"path": path, "limit": 100})).await, "Read `/usr/large.txt` (1 - 100)");
     assert_eq!(
         title(json!({"path": path, "offset": 50, "limit": 100})).await,
-        "Read `/p/large.txt` (51 - 150)"
+        "Read `/usr/large.txt` (51 - 150)"
     );
-    assert_eq!(title(json!({"path": path, "offset": 200})).await, "Read `/p/large.txt` (from line 201)");
+    assert_eq!(title(json!({"path": path, "offset": 200})).await, "Read `/usr/large.txt` (from line 201)");
     assert_eq!(title(json!({"path": "src/__init__.py"})).await, "Read `src/__init__.py`");
-    assert_eq!(title(json!({"path": path, "offset": 0})).await, "Read `/p/large.txt`");
+    assert_eq!(title(json!({"path": path, "offset": 0})).await, "Read `/usr/large.txt`");
 }
 
 #[tokio::test]
@@ -307,4 +307,32 @@ async fn a_read_takes_no_more_than_the_model_has_room_for() {
     let attache_core::ports::ToolOutcome::Output { data, .. } = outcome else { panic!("{outcome:?}") };
     let text = data.as_str().unwrap();
     assert!(text.len() < 700 && text.contains("of 1000; go on with offset"), "{text}");
+}
+
+/// Nobody can grant what is not there.
+#[tokio::test]
+async fn a_path_outside_whose_directory_is_missing_is_told_before_anybody_is_asked() {
+    let trial = Trial::new();
+    trial.put("src/main.rs", "fn main() {}\n");
+    for (tool, more) in [("read", json!({})), ("edit", json!({"old_string": "a", "new_string": "b"}))] {
+        for (path, told) in [
+            (
+                "/nowhere/app/src/main.rs",
+                "/nowhere/app/src/main.rs does not exist; did you mean src/main.rs?",
+            ),
+            ("/nowhere/x.rs", "/nowhere/x.rs does not exist; the workspace is "),
+        ] {
+            let mut input = more.clone();
+            input["path"] = json!(path);
+            let error = trial.plan(tool, input).await.unwrap_err();
+            assert!(error.contains(told), "{tool}: {error}");
+        }
+    }
+    // What may be there is asked for, and so is a new file.
+    for (tool, input) in [
+        ("read", json!({"path": "/etc/nowhere.txt"})),
+        ("write", json!({"path": "/nowhere/x.rs", "content": "x"})),
+    ] {
+        assert!(!trial.plan(tool, input).await.unwrap().accesses.is_empty(), "{tool}");
+    }
 }

@@ -208,5 +208,7 @@ async fn a_skill_is_loaded_once_and_files_beside_it_are_readable() {
     assert!(matches!(reach(&beside, &trial.workspace, &[]), AccessReach::Outside(_)));
     trial.failed("read", json!({ "path": kept.join("secret.md") })).await;
     let error = trial.plan("skill", json!({ "name": "pfd" })).await.unwrap_err();
-    assert!(error.contains("there is no skill `pfd`; nearest names there: pdf"), "{error}");
+    assert!(error.contains("there is no skill `pfd`; there are ") && error.contains("pdf"), "{error}");
+    assert!(!error.contains("release-notes"), "only skills that there are: {error}");
+    assert_eq!(trial.done("skill", json!({ "name": "PDF" })).await.0, json!(expected));
 }

@@ -29,7 +29,7 @@ async fn a_new_file_is_a_diff_from_nothing() {
 async fn a_replaced_file_shows_both_texts_and_its_lines() {
     let trial = Trial::with_file("a.txt", "one\ntwo\n");
     let (data, presentation) = trial.done("write", json!({"path": "a.txt", "content": "one\n2\n"})).await;
-    assert!(data.as_str().unwrap().ends_with("a.txt: +1 -1 lines"), "{data}");
+    assert_eq!(data, "wrote a.txt: +1 -1 lines; you had not read what it replaces, 2 lines");
     let path = trial.root.join("a.txt");
     assert_eq!(presentation.locations, [Location { path: path.clone(), line: Some(2) }]);
     assert_eq!(

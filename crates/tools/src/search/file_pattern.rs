@@ -9,10 +9,17 @@ use crate::paths::leading_variable;
 /// A parsed pattern. As in `.gitignore`, one without a slash means names wherever they stand.
 #[derive(Clone, Debug)]
 pub(crate) struct FilePattern {
+    /// Any of them will do: models write several in one, and paths below the root where those below `path` are
+    /// meant.
+    any: Vec<OnePattern>,
+    sense: Sense,
+}
+
+#[derive(Clone, Debug)]
+struct OnePattern {
     /// One pattern only; a set knows shortcuts for the common forms.
     set: GlobSet,
     subject: PatternSubject,
-    sense: Sense,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +35,43 @@ enum Sense {
 }
 
 impl FilePattern {
-    /// `directory` is what is searched, absolute: models often write it in front of the pattern.
-    pub(crate) fn parse(pattern: &str, directory: &Path) -> Result<Self, String> {
-        let (sense, pattern) = match pattern.strip_prefix('!') {
-            Some(rest) => (Sense::AllOthers, rest),
-            None => (Sense::Matching, pattern),
+    /// `directory` is what is searched, absolute: models often write it in front of the pattern, also as it is
+    /// below `root`.
+    pub(crate) fn parse(pattern: &str, directory: &Path, root: &Path) -> Result<Self, String> {
+        let several = several(pattern);
+        let is_other = |pattern: &String| pattern.starts_with('!');
+        let sense = match several.iter().all(is_other) && !several.is_empty() {
+            true => Sense::AllOthers,
+            false if several.iter().any(is_other) => {
+                return Err("has patterns with `!` beside others: give one or the other".to_owned());
+            }
+            false => Sense::Matching,
         };
-        let pattern = below(pattern, directory)?;
+        let from_root =
+            directory.strip_prefix(root).ok().and_then(Path::to_str).filter(|path| !path.is_empty());
+        let mut any = Vec::new();
+        for pattern in &several {
+            let pattern = below(pattern.strip_prefix('!').unwrap_or(pattern), directory)?;
+            any.push(OnePattern::parse(pattern)?);
+            let shorter = from_root.and_then(|path| pattern.strip_prefix(path)?.strip_prefix('/'));
+            if let Some(shorter) = shorter.filter(|shorter| !shorter.is_empty()) {
+                any.push(OnePattern::parse(shorter)?);
+            }
+        }
+        if any.is_empty() {
+            return Err("must not be empty".to_owned());
+        }
+        Ok(Self { any, sense })
+    }
+
+    /// `relative` is a file's path below the directory that is searched.
+    pub(crate) fn means(&self, relative: &Path) -> bool {
+        self.any.iter().any(|pattern| pattern.matches(relative)) == (self.sense == Sense::Matching)
+    }
+}
+
+impl OnePattern {
+    fn parse(pattern: &str) -> Result<Self, String> {
         if pattern.is_empty() {
             return Err("must not be empty".to_owned());
         }
@@ -47,16 +84,37 @@ impl FilePattern {
         let set = GlobSetBuilder::new().add(glob).build();
         let set = set.map_err(|error| format!("is not a valid glob pattern: {}", error.kind()))?;
         let subject = if whole.contains('/') { PatternSubject::Path } else { PatternSubject::Name };
-        Ok(Self { set, subject, sense })
+        Ok(Self { set, subject })
     }
 
-    /// `relative` is a file's path below the directory that is searched.
-    pub(crate) fn means(&self, relative: &Path) -> bool {
+    fn matches(&self, relative: &Path) -> bool {
         let candidate = match self.subject {
             PatternSubject::Path => Candidate::new(relative),
             PatternSubject::Name => Candidate::new(relative.file_name().unwrap_or_default()),
         };
-        self.set.is_match_candidate(&candidate) == (self.sense == Sense::Matching)
+        self.set.is_match_candidate(&candidate)
+    }
+}
+
+/// The patterns of a list, however it is written: as JSON, or with blanks or commas between patterns that all
+/// have a wildcard. A name with a blank in it stays one.
+fn several(pattern: &str) -> Vec<String> {
+    if let Ok(listed) = serde_json::from_str::<Vec<String>>(pattern) {
+        return listed;
+    }
+    let mut depth = 0_usize;
+    let outside_of_braces = |letter: char| {
+        match letter {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (letter == ',' || letter.is_whitespace())
+    };
+    let pieces: Vec<&str> = pattern.split(outside_of_braces).filter(|piece| !piece.is_empty()).collect();
+    match pieces.len() > 1 && pieces.iter().all(|piece| piece.contains('*')) {
+        true => pieces.into_iter().map(str::to_owned).collect(),
+        false => vec![pattern.to_owned()],
     }
 }
 
@@ -84,7 +142,7 @@ mod tests {
     use super::*;
 
     fn wanted(pattern: &str) -> FilePattern {
-        FilePattern::parse(pattern, Path::new("/w/src")).unwrap()
+        FilePattern::parse(pattern, Path::new("/w/src"), Path::new("/w")).unwrap()
     }
 
     #[test]
@@ -104,6 +162,19 @@ mod tests {
             ("!*.md", "a/x.md", false),
             ("!*.md", "a/x.rs", true),
             ("*", "a/.hidden", true),
+            ("*.rs *.md", "a/x.md", true),
+            ("*.rs, *.md", "a/x.rs", true),
+            ("*.rs *.md", "a/x.py", false),
+            (r#"["*.rs","*.md"]"#, "a/x.md", true),
+            (r#"["*.rs"]"#, "a/x.md", false),
+            ("!*.rs !*.md", "a/x.md", false),
+            ("!*.rs !*.md", "a/x.py", true),
+            ("my file*", "a/my file.txt", true),
+            ("my file*", "a/my", false),
+            ("{a, b}*", "a.txt", true),
+            ("src/a/*.rs", "a/x.rs", true),
+            ("src/a/*.rs", "src/a/x.rs", true),
+            ("src/**", "a/x.rs", true),
         ] {
             assert_eq!(wanted(pattern).means(Path::new(path)), expected, "{pattern} {path}");
         }
@@ -124,9 +195,11 @@ mod tests {
             "",
             "./",
             "[a",
+            "[]",
+            "*.rs !*.md",
             "{a",
         ] {
-            assert!(FilePattern::parse(pattern, Path::new("/w/src")).is_err(), "{pattern}");
+            assert!(FilePattern::parse(pattern, Path::new("/w/src"), Path::new("/w")).is_err(), "{pattern}");
         }
     }
 }

@@ -30,6 +30,8 @@ struct Input {
     /// How long `output` waits for something new or the end. Default: not at all.
     #[schemars(range(min = 1, max = BACKGROUND_WAIT_MAX_MS))]
     wait_ms: Option<u64>,
+    /// Wait for the end only.
+    until_end: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -80,9 +82,18 @@ impl BashBackground {
             BackgroundAction::List => Ok(BackgroundAnswer::list(&self.0.all(session))),
             BackgroundAction::Output => {
                 let process = named()?;
-                if let Some(wait) = input.wait_ms.map(Duration::from_millis) {
+                // Who wants the end and says no time wants all there is.
+                let to_the_end = input.until_end.filter(|until_end| *until_end);
+                let wait = input.wait_ms.or(to_the_end.map(|_| BACKGROUND_WAIT_MAX_MS));
+                if let Some(wait) = wait.map(Duration::from_millis) {
+                    let waiting = async {
+                        match input.until_end {
+                            Some(true) => process.until_end(wait).await,
+                            Some(false) | None => process.until_news(wait).await,
+                        }
+                    };
                     tokio::select! {
-                        () = process.until_news(wait) => {}
+                        () = waiting => {}
                         () = cancel.cancelled() => return Err("bash_background: cancelled".to_owned()),
                     }
                 }
@@ -109,9 +120,12 @@ impl BashBackground {
 
 fn parse(input: &Value) -> Result<Input, String> {
     let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
-    match (input.action, input.wait_ms) {
-        (BackgroundAction::Stop | BackgroundAction::List, Some(_)) => {
-            Err(arguments::rejected(&SPEC, EXAMPLE, "field `wait_ms` goes with `output` only"))
+    let waits = [("wait_ms", input.wait_ms.is_some()), ("until_end", input.until_end == Some(true))];
+    let field = waits.into_iter().find(|(_, is_given)| *is_given).map(|(field, _)| field);
+    match (input.action, field) {
+        (BackgroundAction::Stop | BackgroundAction::List, Some(field)) => {
+            let problem = format!("field `{field}` goes with `output` only");
+            Err(arguments::rejected(&SPEC, EXAMPLE, &problem))
         }
         (BackgroundAction::Output, _) | (BackgroundAction::Stop | BackgroundAction::List, None) => Ok(input),
     }
@@ -159,6 +173,7 @@ impl BackgroundAnswer {
         let line = |process: &Arc<Process>| {
             format!("{} [{}] {}", process.name, process.state(), visible(&process.command))
         };
+        processes.iter().for_each(|process| process.end_is_told());
         let lines: Vec<String> = processes.iter().map(line).collect();
         let text = if lines.is_empty() { "(none)".to_owned() } else { lines.join("\n") };
         let told = processes.iter().map(|process| process.mark()).collect();
@@ -200,6 +215,10 @@ impl Tool for BashBackground {
                 Err(text) => call.failed(text),
             }
         })
+    }
+
+    fn news(&self, session: &SessionId) -> Option<String> {
+        self.0.ends(session)
     }
 
     fn session_ended<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {

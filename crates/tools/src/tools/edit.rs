@@ -82,7 +82,9 @@ impl Mutation for EditCall {
                 .collect(),
             (None, None, None, Some(_)) => return Err(rejected("field `edits` must not be empty")),
             (Some(_), None, _, None) => {
-                return Err(rejected("field `new_string` is missing and must be a string"));
+                return Err(rejected(
+                    "field `new_string` is missing and must be a string (`\"\"` to delete the text)",
+                ));
             }
             (None, Some(_), _, None) => {
                 return Err(rejected("field `old_string` is missing and must be a string"));
@@ -102,6 +104,10 @@ impl Mutation for EditCall {
 
     fn paths(&self) -> Vec<PathBuf> {
         vec![self.path.clone()]
+    }
+
+    fn makes_files(&self) -> bool {
+        false
     }
 
     fn presentation(&self, workspace: &Workspace) -> Presentation {

@@ -56,7 +56,7 @@ impl ReadOnlyCall for GlobCall {
         let rejected = |problem: String| arguments::rejected(&SPEC, EXAMPLE, &problem);
         let path = input.path.as_deref().unwrap_or(".");
         let path = paths::absolute(workspace, path).map_err(rejected)?;
-        let wanted = FilePattern::parse(&input.pattern, &path)
+        let wanted = FilePattern::parse(&input.pattern, &path, &workspace.root)
             .map_err(|problem| rejected(format!("field `pattern` {problem}")))?;
         let place = input.path.is_some().then_some(path.as_path());
         let presentation = search::presentation("glob", &input.pattern, place, workspace);

@@ -78,7 +78,8 @@ impl ReadOnlyCall for GrepCall {
             return Err(rejected("field `pattern` must not be empty".to_owned()));
         }
         let path = paths::absolute(workspace, input.path.as_deref().unwrap_or(".")).map_err(rejected)?;
-        let wanted = input.glob.as_deref().map(|glob| FilePattern::parse(glob, &path)).transpose();
+        let wanted =
+            input.glob.as_deref().map(|glob| FilePattern::parse(glob, &path, &workspace.root)).transpose();
         let wanted = wanted.map_err(|problem| rejected(format!("field `glob` {problem}")))?;
         let matcher = matcher(&input).map_err(|error| {
             if spans_lines(&input.pattern) {

@@ -2,9 +2,12 @@
 
 use std::sync::{Arc, LazyLock};
 
+use attache_core::arguments::aliases::plain;
+use attache_core::legible::visible;
 use attache_core::ports::tool::{Effect, Location, Presentation, Site, ToolKind, Workspace};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use attache_core::skills::Skill;
+use attache_sandbox::limits::ERROR_BYTES;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,6 +25,9 @@ struct Input {
     /// As the list of skills has it.
     name: String,
 }
+
+/// Names that an error lists: with more of them the nearest say more.
+const LISTED_SKILLS: usize = 20;
 
 const EXAMPLE: &str = r#"{"name":"release-notes"}"#;
 
@@ -69,9 +75,19 @@ fn find(input: &Value, workspace: &Workspace) -> Result<Arc<Skill>, String> {
     let skills = &workspace.skills;
     // Some models write the slash of the command.
     let name = input.name.trim().trim_start_matches('/');
-    skills.find(name).cloned().ok_or_else(|| {
-        let nearest = nearest_names(name, skills.list.iter().map(|skill| skill.name.to_string()));
-        arguments::rejected(&SPEC, EXAMPLE, &format!("there is no skill `{name}`{nearest}"))
+    let mut alike = skills.list.iter().filter(|skill| plain(&skill.name) == plain(name));
+    let meant = alike.next().filter(|_| alike.next().is_none());
+    skills.find(name).or(meant).cloned().ok_or_else(|| {
+        let names = || skills.list.iter().map(|skill| skill.name.to_string());
+        let all: Vec<String> = names().take(LISTED_SKILLS).collect();
+        let there_are = match skills.list.len() {
+            0 => "; there are none".to_owned(),
+            count if count > all.len() => nearest_names(name, names()),
+            _ => format!("; there are {}", all.join(", ")),
+        };
+        // Without an example: no name in it would be one that there is.
+        Bounded::whole(format!("skill: there is no skill `{}`{there_are}", visible(name)), ERROR_BYTES)
+            .into_text()
     })
 }
 

@@ -28,7 +28,13 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
     reader.at += usize::from(reader.peek().is_some_and(|line| line.trim_end() == BEGIN));
     let mut files = Vec::new();
     loop {
-        let Some(line) = reader.peek() else { return Err(reader.unexpected("`*** End Patch`")) };
+        let Some(line) = reader.peek() else {
+            // Some models leave out the line that ends it; the call itself was whole.
+            match files.is_empty() {
+                true => return Err(reader.unexpected("`*** End Patch`")),
+                false => break,
+            }
+        };
         if line.trim_end() == END {
             break;
         } else if let Some(name) = line.strip_prefix("*** Add File: ") {

@@ -42,7 +42,9 @@ impl Misfit {
     pub(super) fn told(&self, text: &str, old: &[&str], taken: &[Range<usize>]) -> String {
         match self {
             Self::Nowhere => {
-                format!("its old lines do not occur in the file{}", nearest::nearest(text, &old.join("\n")))
+                // A patch has no such field.
+                let nearest = nearest::nearest(text, &old.join("\n")).replace("`old_string`", "the patch");
+                format!("its old lines do not occur in the file{nearest}")
             }
             Self::Several { places, said } => {
                 let behind = if taken.is_empty() { "" } else { " behind the hunks before it" };

@@ -6,6 +6,7 @@ mod log;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +51,8 @@ pub(crate) struct Process {
     /// Told whenever it prints.
     printed: Notify,
     ended: channel::Receiver<Option<Result<CommandEnd, String>>>,
+    /// The model knows that it has ended.
+    is_end_told: AtomicBool,
 }
 
 /// What is new of a process.
@@ -88,6 +91,7 @@ impl Background {
                 lifeline: Mutex::new(Some(lifeline)),
                 printed: Notify::new(),
                 ended,
+                is_end_told: AtomicBool::new(false),
             });
             started.processes.push(Arc::clone(&process));
             process
@@ -120,11 +124,12 @@ impl Background {
     /// The one of that name. An error is for the model.
     pub(crate) fn find(&self, session: &SessionId, name: &str) -> Result<Arc<Process>, String> {
         let all = self.all(session);
-        if let Some(process) = all.iter().find(|process| process.name == name) {
+        let name = &as_named(name);
+        if let Some(process) = all.iter().find(|process| process.name == *name) {
             return Ok(Arc::clone(process));
         }
         let started = self.sessions().get(session).map_or(0, |started| started.count);
-        let is_over = (1..=started).any(|number| named(number) == name);
+        let is_over = (1..=started).any(|number| named(number) == *name);
         let why = match is_over {
             true => "it has ended, and you were told how",
             false => {
@@ -134,6 +139,18 @@ impl Background {
         let names: Vec<&str> = all.iter().map(|process| process.name.as_str()).collect();
         let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
         Err(format!("there is no `{name}`: {why}. In the background now: {known}"))
+    }
+
+    /// Those that have ended since the model was last told of them, in a line each.
+    pub(crate) fn ends(&self, session: &SessionId) -> Option<String> {
+        let ended = self.all(session).into_iter().filter(|process| !process.is_running());
+        let untold = ended.filter(|process| !process.is_end_told.swap(true, Ordering::Relaxed));
+        let lines: Vec<String> = untold
+            .map(|process| {
+                format!("{} has ended: {}. bash_background gives its output.", process.name, process.state())
+            })
+            .collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
     pub(crate) fn forget(&self, session: &SessionId, name: &str) {
@@ -191,9 +208,17 @@ impl Process {
     /// What it printed since the last time, and how it is.
     pub(crate) fn news(&self) -> News {
         // Its end first: all it printed comes before that.
+        self.end_is_told();
         let state = self.state();
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         News { output: log.news(), state, log: log.path().to_owned() }
+    }
+
+    /// The model is told how it is now.
+    pub(crate) fn end_is_told(&self) {
+        if !self.is_running() {
+            self.is_end_told.store(true, Ordering::Relaxed);
+        }
     }
 
     /// What was seen of its end.
@@ -230,6 +255,11 @@ impl Process {
     pub(crate) async fn stop(&self) {
         self.ask_to_end();
         self.until_ended(BACKGROUND_STOP_TIME).await;
+    }
+
+    /// Until it ends, at most so long.
+    pub(crate) async fn until_end(&self, time: Duration) {
+        self.until_ended(time).await;
     }
 
     /// Until it prints something or ends, and then for the rest of what it prints at once.
@@ -274,6 +304,12 @@ fn follow(
 /// The name of the nth.
 fn named(number: u32) -> String {
     format!("bg_{number}")
+}
+
+/// The number alone, or with another beginning or zeros, will do.
+fn as_named(name: &str) -> String {
+    let digits = name.trim().trim_start_matches("bg").trim_start_matches(['_', '-']);
+    digits.parse().map_or_else(|_| name.to_owned(), named)
 }
 
 struct LogSink<'a>(&'a Process);

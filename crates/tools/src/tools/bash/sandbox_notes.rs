@@ -74,12 +74,13 @@ const OUTSIDE_NOTE: &str =
 const OFFLINE_NOTE: &str =
     "this command ran without network; if it needs one, call it again with network: true";
 
-const UNANSWERED_NOTE: &str = "this command ran without network, on a localhost of its own: to reach a server in the background, \
-                               start both with network: true";
+const UNANSWERED_NOTE: &str = "this command ran without network, on a localhost of its own, where no server of another command is: \
+                               start the server and what connects to it in one command (`server & client; kill $!`). Where the network can be granted, both \
+                               with network: true meet, too";
 
 /// For the start of a command in the background.
-const UNREACHABLE_NOTE: &str = "it runs without network: no other command can reach its ports. For a server, start it and what \
-                                connects to it with network: true";
+const UNREACHABLE_NOTE: &str = "it runs without network: no other command can reach its ports. Start a server and what connects to it \
+                                in one command instead (`server & client; kill $!`); where the network can be granted, both with network: true meet, too";
 
 const TEMPORARY_NOTE: &str = "/tmp and /var/tmp are each command's own and begin empty: what other commands or tools wrote there \
                               is not seen. Keep files for later commands in $TMPDIR";

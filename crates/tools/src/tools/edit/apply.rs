@@ -37,6 +37,10 @@ impl Replacement {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum EditConflict {
+    #[error(
+        "`{field}` does not occur any more: it did before the edits above it, and each applies to what they made"
+    )]
+    Replaced { field: String },
     #[error("`{field}` does not occur in the file{nearest}")]
     NoMatch { field: String, nearest: String },
     #[error(
@@ -57,7 +61,15 @@ pub(super) fn apply(body: &str, replacements: &[Replacement]) -> Result<String, 
     let mut text = body.to_owned();
     for replacement in replacements {
         let replacement = &with_line_ends_of(&text, replacement);
-        let places = Haystack::new(&text, &replacement.old).places(replacement, &text)?;
+        let places =
+            Haystack::new(&text, &replacement.old).places(replacement, &text).map_err(|conflict| {
+                match conflict {
+                    EditConflict::NoMatch { field, .. } if body.contains(&replacement.old) => {
+                        EditConflict::Replaced { field }
+                    }
+                    other => other,
+                }
+            })?;
         let new = ending.applied_to(&replacement.new);
         let mut result = String::with_capacity(text.len());
         let mut next = 0;
@@ -70,6 +82,15 @@ pub(super) fn apply(body: &str, replacements: &[Replacement]) -> Result<String, 
         text = result;
     }
     if text == body { Err(EditConflict::Nothing) } else { Ok(text) }
+}
+
+/// Where a model escaped twice: a backslash and an `n` for a line end.
+fn escaped(text: &str, old: &str) -> Option<String> {
+    let meant = old.replace("\\r\\n", "\n").replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
+    (meant != old && text.replace("\r\n", "\n").contains(&meant)).then(|| {
+        "; it does with line ends, tabs and quotes in the place of `\\n`, `\\t` and `\\\"`: escape them once, not twice"
+            .to_owned()
+    })
 }
 
 /// Without carriage returns, if the text has none where `old` has them.
@@ -116,7 +137,10 @@ impl<'text> Haystack<'text> {
         };
         let field = replacement.field.clone();
         match (found.len(), replacement.occurrences) {
-            (0, _) => Err(EditConflict::NoMatch { field, nearest: nearest(text, old) }),
+            (0, _) => {
+                let nearest = escaped(text, old).unwrap_or_else(|| nearest(text, old));
+                Err(EditConflict::NoMatch { field, nearest })
+            }
             (1, _) | (_, Occurrences::All) => Ok(found
                 .into_iter()
                 .map(|start| self.original(start)..self.original(start + old.len()))

@@ -94,12 +94,12 @@ mod tests {
     fn white_space_is_named_as_the_difference() {
         assert_eq!(
             nearest("fn a() {\n\tlet x = 1;\n}\n", "    let x = 1;\n}"),
-            "; only white space differs: line 2 is `\tlet x = 1;`, where the file begins with 1 tab and `old_string` with \
+            "; only white space differs: line 2 is `\tlet x = 1;`, where the line begins with 1 tab and `old_string` with \
              4 spaces"
         );
         assert_eq!(
             nearest("fn a() {\n    x();\n}  \n", "fn a() {\n    x();\n}\n"),
-            "; only white space differs: line 3 is `}  `, where the file ends with 2 spaces and `old_string` with none"
+            "; only white space differs: line 3 is `}  `, where the line ends with 2 spaces and `old_string` with none"
         );
         assert!(nearest("a();\nb();", "\na();\nb();\n").contains("only empty lines"));
     }
@@ -108,7 +108,7 @@ mod tests {
     fn lines_are_quoted_as_they_are() {
         assert_eq!(
             nearest("def f():\n    a = 1\n    b = 2  \n", "def f():\n\ta = 1\n    b = 3\n"),
-            "; nearest is line 1: `def f():`, but line 3 is `    b = 2  ` and not `    b = 3`; in line 2 the file begins with \
+            "; nearest is line 1: `def f():`, but line 3 is `    b = 2  ` and not `    b = 3`; in line 2 the line begins with \
              4 spaces and `old_string` with 1 tab"
         );
         assert!(nearest("\n\t  return x\n", "return y").ends_with("line 2: `\t  return x`"));
@@ -118,7 +118,7 @@ mod tests {
     fn white_space_within_a_line_counts_too() {
         assert_eq!(
             nearest("x  =\u{a0}1\n", "x  = 1\n"),
-            "; only white space differs: line 1 is `x  =\u{a0}1`, where behind `x  =` the file has 1 U+00A0 and `old_string` \
+            "; only white space differs: line 1 is `x  =\u{a0}1`, where behind `x  =` the line has 1 U+00A0 and `old_string` \
              1 space"
         );
     }

@@ -25,12 +25,12 @@ pub(super) fn difference(line: &str, wanted: &str) -> Option<String> {
     };
     let (file, given) = (blanks(line), blanks(wanted));
     Some(match (start, line[start..].trim().is_empty()) {
-        (0, _) => format!("the file begins with {file} and `old_string` with {given}"),
-        (_, true) => format!("the file ends with {file} and `old_string` with {given}"),
+        (0, _) => format!("the line begins with {file} and `old_string` with {given}"),
+        (_, true) => format!("the line ends with {file} and `old_string` with {given}"),
         (_, false) => {
             let word = line[..start].trim_start();
             let word = &word[word.ceil_char_boundary(word.len().saturating_sub(WORD_BYTES))..];
-            format!("behind `{word}` the file has {file} and `old_string` {given}")
+            format!("behind `{word}` the line has {file} and `old_string` {given}")
         }
     })
 }
