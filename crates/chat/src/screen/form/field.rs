@@ -34,11 +34,25 @@ pub(super) enum Filled {
 
 #[derive(Debug)]
 enum FieldEntry {
-    Line { typed: String, takes: LineTakes },
+    Line {
+        typed: String,
+        takes: LineTakes,
+    },
     /// Nothing is chosen until the user does it, but for a default of the agent: a stray Enter agrees to nothing.
-    One { choices: Vec<EnumOption>, chosen: Option<usize> },
-    Several { choices: Vec<EnumOption>, at: usize, chosen: Vec<bool>, least: u64, most: u64 },
-    YesOrNo { yes: Option<bool> },
+    One {
+        choices: Vec<EnumOption>,
+        chosen: Option<usize>,
+    },
+    Several {
+        choices: Vec<EnumOption>,
+        at: usize,
+        chosen: Vec<bool>,
+        least: u64,
+        most: u64,
+    },
+    YesOrNo {
+        yes: Option<bool>,
+    },
 }
 
 #[derive(Debug)]
@@ -146,7 +160,9 @@ impl FormField {
     }
 
     fn takes(&self, character: char) -> bool {
-        let is_of = |count: usize| character.to_digit(10).is_some_and(|digit| (1..=count).contains(&(digit as usize)));
+        let is_of = |count: usize| {
+            character.to_digit(10).is_some_and(|digit| (1..=count).contains(&(digit as usize)))
+        };
         match &self.entry {
             FieldEntry::Line { .. } => true,
             FieldEntry::One { choices, .. } => is_of(choices.len()),
