@@ -127,8 +127,8 @@ impl SearchableTools {
     }
 }
 
-/// The tools of a query that only names some, as models write it to other agents (`select:one,two`): no others are
-/// wanted then.
+/// The tools of a query that only names some, as models write it to other agents (`select:one,two`): no others
+/// are wanted then.
 fn named(query: &str, specs: &[ToolSpec]) -> Option<Vec<ToolSpec>> {
     let names = query.trim().strip_prefix("select:").unwrap_or(query);
     let names = names.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty());

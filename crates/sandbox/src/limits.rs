@@ -36,8 +36,8 @@ pub(crate) const TERM_TIME: Duration = Duration::from_secs(2);
 /// has.
 pub const KILL_TIME: Duration = Duration::from_millis(400);
 
-/// How long the first process of a namespace may take to count what a command left there: it reads `/proc`. Only
-/// where nobody waits for a command to be cancelled.
+/// How long the first process of a namespace may take to count what a command left there: it reads `/proc`.
+/// Only where nobody waits for a command to be cancelled.
 pub(crate) const COUNT_TIME: Duration = Duration::from_millis(500);
 
 /// A repository's configuration; what is longer is not looked through.

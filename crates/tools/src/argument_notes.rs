@@ -42,6 +42,10 @@ impl<T: Tool> Tool for WithArgumentNotes<T> {
         self.0.run(input, runtime)
     }
 
+    fn news(&self, session: &SessionId) -> Option<String> {
+        self.0.news(session)
+    }
+
     fn session_ended<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {
         self.0.session_ended(session)
     }

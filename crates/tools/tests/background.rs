@@ -228,7 +228,7 @@ async fn a_command_in_the_background_does_not_use_the_terminals_of_the_client() 
 #[tokio::test]
 async fn its_end_is_told_once_whoever_asks() {
     let trial = Trial::new();
-    start(&trial, "sleep 0.3; exit 4").await;
+    start(&trial, "sleep 1.5; exit 4").await;
     start(&trial, "sleep 100").await;
     let session = &trial.workspace.session_id;
     let news = || trial.tool("bash_background").news(session);
@@ -236,7 +236,7 @@ async fn its_end_is_told_once_whoever_asks() {
     let (text, _) = until_its_end(&trial, "bg_1").await;
     assert!(text.contains("[bg_1: exit 4]"), "{text}");
     assert_eq!(news(), None, "that call told it");
-    start(&trial, "sleep 0.3; echo said; exit 5").await;
+    start(&trial, "sleep 1.5; echo said; exit 5").await;
     let mut told = None;
     wait_until("bg_3 ends", || {
         told = news();
@@ -276,7 +276,7 @@ async fn place_holders_of_its_sandbox_are_nothing_to_tools() {
     trial.put("a.txt", "x\n");
     start(&trial, "sleep 100").await;
     let held = |name: &str| trial.root.join(name).symlink_metadata().is_ok();
-    assert!([".mcp.json", ".vscode", ".idea"].into_iter().any(held), "{:?}", trial.names());
+    assert!([".mcp.json", ".vscode", ".cargo"].into_iter().any(held), "{:?}", trial.names());
     let (listed, _) = trial.done("read", json!({"path": "."})).await;
     assert_eq!(listed.as_str().unwrap().lines().collect::<Vec<_>>(), ["a.txt"], "{listed}");
     for name in [".mcp.json", ".vscode", ".vscode/settings.json"] {

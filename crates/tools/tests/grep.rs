@@ -305,7 +305,8 @@ async fn a_pattern_over_several_lines_is_told_how_to_search() {
 
 #[tokio::test]
 async fn a_pattern_of_files_is_taken_as_it_is_meant() {
-    let trial = Trial::with_file("lib/a.py", "x = 1\n");
+    let trial = Trial::new();
+    trial.put("lib/a.py", "x = 1\n");
     trial.put("lib/b.md", "x\n");
     for glob in [json!("lib/*.py"), json!("*.py *.rs"), json!(["*.py"]), json!("[\"*.py\", \"*.rs\"]")] {
         let (data, _) = trial.done("grep", json!({"pattern": "x", "path": "lib", "glob": glob})).await;

@@ -312,7 +312,8 @@ async fn a_read_takes_no_more_than_the_model_has_room_for() {
 /// Nobody can grant what is not there.
 #[tokio::test]
 async fn a_path_outside_whose_directory_is_missing_is_told_before_anybody_is_asked() {
-    let trial = Trial::with_file("src/main.rs", "fn main() {}\n");
+    let trial = Trial::new();
+    trial.put("src/main.rs", "fn main() {}\n");
     for (tool, more) in [("read", json!({})), ("edit", json!({"old_string": "a", "new_string": "b"}))] {
         for (path, told) in [
             (

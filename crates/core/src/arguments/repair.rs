@@ -7,7 +7,7 @@ pub fn repaired(text: &str) -> Option<Value> {
     let text = without_fence(text.trim());
     let value = match serde_json::from_str(text) {
         Ok(value) => value,
-        Err(_) => serde_json::from_str(&Repair::default().run(text)?).ok()?,
+        Err(_) => serde_json::from_str(&JsonRepair::default().run(text)?).ok()?,
     };
     match value {
         Value::Object(_) => Some(value),
@@ -30,14 +30,14 @@ fn without_fence(text: &str) -> &str {
 const WORDS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("None", "null")];
 
 #[derive(Default)]
-struct Repair {
+struct JsonRepair {
     written: String,
     /// Of the string under way: whether it has a backslash that is none of JSON, and one that is.
     has_foreign: bool,
     has_own: bool,
 }
 
-impl Repair {
+impl JsonRepair {
     fn run(mut self, text: &str) -> Option<String> {
         let mut rest = text;
         while let Some(letter) = rest.chars().next() {

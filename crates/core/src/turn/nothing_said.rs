@@ -1,5 +1,5 @@
-//! Answers that end a turn although nothing came of them: empty ones, and calls that are none. The model is told
-//! once, and has one more step; then people are.
+//! Answers that end a turn although nothing came of them: empty ones, and calls that are none. The model is
+//! told once, and has one more step; then people are.
 
 use super::{StepStop, Turn};
 use crate::chunk::FinishReason;

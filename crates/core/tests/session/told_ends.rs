@@ -143,3 +143,27 @@ async fn where_only_a_program_answers_the_model_knows_that_nobody_is_there() {
     let task = request.tools.iter().find(|tool| &*tool.id == "task").unwrap();
     assert!(!format!("{} {}", task.description, task.parameters).contains("background"), "{task:?}");
 }
+
+/// The end of a command in the background, say: with the next result, or with the next prompt.
+#[tokio::test(start_paused = true)]
+async fn what_a_tool_has_to_tell_comes_with_the_next_step_or_prompt() {
+    let world =
+        World::new("on \"go\"\n call look {\"path\":\"a\"}\n ---\n text \"done\"\non *\n text \"yes\"");
+    let (_process, session) = world.session().await;
+    let told = |words: &str| {
+        let requests = world.model.requests();
+        requests.iter().filter(|request| format!("{:?}", request.passages).contains(words)).count()
+    };
+    say(&session, "one").await;
+    world.runs.tell("bg_1 has ended");
+    say(&session, "two").await;
+    assert_eq!((world.model.requests().len(), told("bg_1 has ended")), (2, 1));
+    let ticket = session.prompt(prompt("go"));
+    world.runs.tell("bg_2 has ended");
+    end_of(ticket).await;
+    assert_eq!(notes(&world).matches("bg_1 has ended").count(), 1, "once");
+    assert!(told("bg_2 has ended") >= 1);
+    say(&session, "three").await;
+    assert!(told("bg_2 has ended") >= 2, "it is kept");
+    world.check_rest(session.id());
+}

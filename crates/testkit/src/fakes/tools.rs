@@ -22,6 +22,7 @@ pub struct Runs {
     counts: Arc<Mutex<BTreeMap<CallId, u32>>>,
     touched: Arc<Mutex<BTreeSet<String>>>,
     ended: Arc<Mutex<Vec<SessionId>>>,
+    news: Arc<Mutex<Option<String>>>,
 }
 
 impl Runs {
@@ -40,6 +41,11 @@ impl Runs {
     /// The sessions whose end `look` was told of, in order.
     pub fn ended(&self) -> Vec<SessionId> {
         self.ended.lock().unwrap().clone()
+    }
+
+    /// What `look` has to tell the model next, though it did not ask.
+    pub fn tell(&self, news: &str) {
+        *self.news.lock().unwrap() = Some(news.to_owned());
     }
 
     fn touch(&self, path: &str) {
@@ -152,6 +158,10 @@ impl Tool for Fake {
             };
             Ok(ToolPlan::new(accesses, presentation))
         })
+    }
+
+    fn news(&self, _session: &SessionId) -> Option<String> {
+        if self.does == Behaviour::Look { self.runs.news.lock().unwrap().take() } else { None }
     }
 
     fn session_ended<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, ()> {

@@ -13,8 +13,8 @@ use crate::files::FileError;
 use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
 use crate::paths::{most_similar, nearest_names, told};
 
-/// What is said of a path outside of all roots whose directory does not exist: nobody can grant that. Whoever may
-/// not know that it is hidden is told nothing.
+/// What is said of a path outside of all roots whose directory does not exist: nobody can grant that. Whoever
+/// may not know that it is hidden is told nothing.
 pub(crate) fn missing_outside(path: &Path, reach: &OpenRoots, workspace: &Workspace) -> Option<FileError> {
     let is_missing = |path: &Path| {
         path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)

@@ -1,10 +1,11 @@
-//! The place-holders of our own sandboxes: while a command runs, they stand where no command may make anything. For
-//! tools nothing is there.
+//! The place-holders of our own sandboxes: while a command runs, they stand where no command may make anything.
+//! For tools nothing is there.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
+use attache_core::scope::Guarded;
 use attache_sandbox::paths::path_of;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 
@@ -14,8 +15,8 @@ use super::OpenRoots;
 const MARK: u32 = 0o1000;
 
 impl OpenRoots {
-    /// Whether an entry stands for nothing: a socket, or a directory that is marked and empty, of a name that is
-    /// protected.
+    /// Whether an entry stands for nothing: a socket, or a directory that is marked and empty, of a name that
+    /// is protected or that protected ones begin with.
     pub(crate) fn is_place_holder(&self, directory: impl AsFd, name: &OsStr, real: &Path) -> bool {
         let Ok(found) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let may_be = match FileType::from_raw_mode(found.st_mode) {
@@ -23,7 +24,7 @@ impl OpenRoots {
             FileType::Directory => found.st_mode & MARK != 0 && is_empty(directory, name),
             _ => false,
         };
-        may_be && self.guarded.protects(real, &self.real_scratch()).is_some()
+        may_be && (begins_protected(name) || self.guarded.protects(real, &self.real_scratch()).is_some())
     }
 
     /// The same of an entry of a directory that is held open.
@@ -33,6 +34,13 @@ impl OpenRoots {
             && path_of(&directory)
                 .is_ok_and(|parent| self.is_place_holder(directory, name, &parent.join(name)))
     }
+}
+
+/// Whether protected names begin with this one: `.cargo` stands for what is below it.
+fn begins_protected(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_lowercase();
+    let first = |protected: &'static str| protected.split('/').next();
+    name == ".git" || Guarded::protected_names().any(|protected| first(protected) == Some(&*name))
 }
 
 fn is_empty(directory: impl AsFd, name: &OsStr) -> bool {

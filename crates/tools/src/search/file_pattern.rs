@@ -96,8 +96,8 @@ impl OnePattern {
     }
 }
 
-/// The patterns of a list, however it is written: as JSON, or with blanks or commas between patterns that all have
-/// a wildcard. A name with a blank in it stays one.
+/// The patterns of a list, however it is written: as JSON, or with blanks or commas between patterns that all
+/// have a wildcard. A name with a blank in it stays one.
 fn several(pattern: &str) -> Vec<String> {
     if let Ok(listed) = serde_json::from_str::<Vec<String>>(pattern) {
         return listed;

@@ -14,7 +14,7 @@ use crate::diff::{self, Difference};
 use crate::files::NewMode;
 use crate::mutation::{FileChanges, FileStep, Mutation, OldContent};
 use crate::paths;
-use crate::text::{ByteOrderMark, Encoding, LineEnding};
+use crate::text::{ByteOrderMark, Encoding, LineEnding, counted};
 use crate::texts::{Knowledge, Original, OriginalContent, Readable};
 
 /// Makes a file, with missing parent directories, or replaces its whole content. To change a part of a file use
@@ -88,7 +88,8 @@ impl Mutation for WriteCall {
                 let shown = diff::replaced_file(&self.path, &old.body, &body, &difference);
                 let unread = match original.knowledge {
                     Knowledge::None => {
-                        format!("; you had not read what it replaces, {} lines", old.body.lines().count())
+                        let lines = counted(old.body.lines().count(), "line");
+                        format!("; you had not read what it replaces, {lines}")
                     }
                     Knowledge::Current | Knowledge::Partial | Knowledge::Outdated => String::new(),
                 };

@@ -306,7 +306,7 @@ fn named(number: u32) -> String {
     format!("bg_{number}")
 }
 
-/// `2`, `bg2` and `bg_02` for `bg_2`.
+/// The number alone, or with another beginning or zeros, will do.
 fn as_named(name: &str) -> String {
     let digits = name.trim().trim_start_matches("bg").trim_start_matches(['_', '-']);
     digits.parse().map_or_else(|_| name.to_owned(), named)
