@@ -58,7 +58,11 @@ fn ctrl_c_ends_the_turn_and_twice_the_talk() {
     stage.tmux.wait_for("Stopped.");
     std::thread::sleep(std::time::Duration::from_secs(2));
     stage.tmux.press(&["C-c"]);
-    stage.tmux.wait_for("ctrl-c again leaves");
+    // One signal is told before the next one comes: two at once are one.
+    let is_told = |screen: &str| {
+        screen.rsplit("Stopped.").next().is_some_and(|behind| behind.contains("ctrl-c again leaves"))
+    };
+    stage.tmux.wait_until("the word of caution", is_told);
     stage.tmux.press(&["C-c"]);
     stage.tmux.wait_for("code ");
 }
