@@ -122,7 +122,7 @@ pub(crate) fn seed() -> u64 {
 }
 
 impl Setup {
-    /// `trace` is the file that this process writes its traffic to; `people` are those who answer its questions.
+    /// `trace` is the file that this process writes its traffic to; `people` answer its questions.
     pub(crate) fn open(
         sources: &Sources,
         trace: Option<&Path>,

@@ -210,9 +210,6 @@ pub(crate) const REPEATS_STOPPED: u32 = 10;
 /// What the model is told of why its last turn failed: a provider may send a page.
 pub const END_CHARACTERS: usize = 300;
 
-/// What the model is told of why its last turn failed: a provider may send a page.
-pub const END_CHARACTERS: usize = 300;
-
 /// Longest title of a session: what fits a line of a list.
 pub const TITLE_CHARACTERS: usize = 80;
 
