@@ -17,7 +17,7 @@ use futures_util::StreamExt;
 use serde_json::{Value, json};
 
 use attache_http::limits::BODY_TIME;
-use attache_http::{BodyError, event_body, is_accepted, is_json, read_body, refusal};
+use attache_http::{event_body, is_accepted, is_json, read_body, refusal};
 use attache_rpc::code::METHOD_NOT_FOUND;
 use attache_rpc::{EnvelopeMessage, EnvelopeRefusal, ErrorObject, RequestId, read_message};
 

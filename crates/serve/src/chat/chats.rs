@@ -43,9 +43,10 @@ impl From<HubError> for ChatError {
             HubError::UnknownSession { .. } | HubError::Closed(_) => Self::Unknown,
             HubError::Invalid(reason) => Self::Refused(reason),
             HubError::RunningElsewhere(_) | HubError::Busy(_) => Self::Conflict(error.to_string()),
-            HubError::NoModel(_) | HubError::Store(_) | HubError::Internal(_) => {
-                Self::Failed(error.to_string())
-            }
+            HubError::NoModel(_)
+            | HubError::UnusableModel { .. }
+            | HubError::Store(_)
+            | HubError::Internal(_) => Self::Failed(error.to_string()),
         }
     }
 }
