@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use attache_core::legible::legible_path;
 use attache_serve::client::ServerAddress;
-use clap::{ArgAction, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::mcp::with_options_first;

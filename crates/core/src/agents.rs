@@ -179,7 +179,8 @@ impl Agents {
         self.get(id).filter(|agent| agent.is_subagent())
     }
 
-    pub(crate) fn primaries(&self) -> impl Iterator<Item = &Agent> {
+    /// Those that a user can choose for a session.
+    pub fn primaries(&self) -> impl Iterator<Item = &Agent> {
         self.all().filter(|agent| agent.is_primary())
     }
 

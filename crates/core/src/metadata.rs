@@ -39,7 +39,7 @@ pub(crate) fn own_mut(metadata: &mut Value) -> Option<&mut Value> {
 }
 
 /// Metadata that hold only what is ours.
-pub(crate) fn only_own(ours: impl Serialize) -> Value {
+pub fn only_own(ours: impl Serialize) -> Value {
     json!({ OWN_KEY: ours })
 }
 

@@ -298,7 +298,11 @@ fn one_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::ids::{CallId, MessageId};
+    use crate::part::Role;
 
     #[test]
     fn skills_and_open_tasks_outlive_a_summary() {
