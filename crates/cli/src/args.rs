@@ -111,7 +111,7 @@ pub(crate) enum CliCommand {
 }
 
 /// All commands and options on one screen.
-const MAIN_HELP: &str = "{about}: {usage}\nCommands:\n{subcommands}\nOptions:\n{options}{after-help}\n";
+const MAIN_HELP: &str = "{about}: {usage}\n{subcommands}\nOptions:\n{options}{after-help}\n";
 
 /// Help of a command that the options of all commands mean nothing to.
 const PLAIN_HELP: &str = "{about}\n\n{usage-heading} {usage}{after-help}\n";

@@ -83,6 +83,9 @@ pub(crate) fn is_of(program: &ResolvedProgram, workspace: &Workspace, path: Opti
     let is_interpreter = INTERPRETERS.iter().any(|known| is_version_of(name, known));
     let is_package_runner = PACKAGE_RUNNERS.contains(&name);
     let package = arguments.iter().position(|word| !word.as_bytes().starts_with(b"-"));
+    // What an interpreter runs: the first that is there. What comes behind it is data.
+    let is_there = |word: &OsString| !word.as_bytes().starts_with(b"-") && place.start.join(word).exists();
+    let script = arguments.iter().position(is_there).filter(|_| is_interpreter);
     arguments.iter().enumerate().any(|(at, word)| {
         let after = arguments.get(at + 1);
         match word.as_bytes() {
@@ -102,7 +105,7 @@ pub(crate) fn is_of(program: &ResolvedProgram, workspace: &Workspace, path: Opti
         [Some(word.as_os_str()), value].into_iter().flatten().any(|named| {
             let named = Path::new(named);
             // A directory is data of most programs, and code of those that run one.
-            place.holds_file(named) || ((is_interpreter || is_package) && place.holds(named))
+            place.holds_file(named) || ((script == Some(at) || is_package) && place.holds(named))
         })
     })
 }
@@ -245,6 +248,7 @@ mod tests {
         for words in [
             &["npx", "-y", "@modelcontextprotocol/server-filesystem", root.to_str().unwrap()][..],
             &["uvx", "mcp-server-git", "--repository", "."],
+            &["node", &format!("{outside}/server.py"), root.to_str().unwrap()],
             &["other", "."],
             &["other", "--root", "sub"],
             &["npx", "-y", "@modelcontextprotocol/server-memory"],

@@ -53,7 +53,7 @@ fn check(block: &CodeBlock<'_>) -> Result<(), String> {
         // What a screen shows.
         "text" => Ok(()),
         "yml" => steps(&block.text),
-        "lua" | "elisp" | "rust" | "js" | "nginx" => balanced(&block.text),
+        "lua" | "elisp" | "rust" | "js" | "nginx" | "caddy" => balanced(&block.text),
         other => Err(format!("nothing reads blocks in {other:?}")),
     }
 }
@@ -87,7 +87,8 @@ fn beginning(words: &[String]) -> Result<(), String> {
 }
 
 fn read(words: &[String]) -> Result<(), clap::Error> {
-    if words[0] != "attache" {
+    // Alone it is the chat, on a terminal.
+    if words[0] != "attache" || words.len() == 1 {
         return Ok(());
     }
     match Args::try_parse_from(words) {

@@ -166,11 +166,9 @@ async fn a_denial_names_the_rules_that_it_takes() {
     let ran = chat(&home, &["-p", "touch", "--allow", "bash:touch *", "--allow", "edit:x"]).await;
     assert_eq!((ran.code, ran.told.as_str()), (Some(0), ""), "{ran:?}");
     assert!(home.workspace().join("x").exists());
-    // A permission answers no question.
+    // Without a person there are no questions: the model goes on by its own judgement.
     let ran = chat(&home, &["-p", "ask"]).await;
-    assert_eq!(ran.code, Some(3), "{ran:?}");
-    assert!(ran.told.contains("nobody was there to answer: Which colour?"), "{ran:?}");
-    assert!(ran.told.contains("Say in the prompt") && !ran.told.contains("--allow"), "{ran:?}");
+    assert_eq!((ran.code, ran.said.as_str()), (Some(0), "Guessed.\n"), "{ran:?}");
 }
 
 #[tokio::test]

@@ -107,7 +107,7 @@ fn a_tiny_terminal_is_no_reason_to_fail() {
     stage.tmux.resize(80, 24);
     // A key that comes in the very moment of a resize is read with the next one.
     std::thread::sleep(std::time::Duration::from_millis(500));
-    stage.tmux.press(&["C-l"]);
+    stage.tmux.press(&["Left"]);
     stage.wait_for_rest("An answer");
 }
 

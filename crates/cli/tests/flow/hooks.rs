@@ -177,7 +177,7 @@ async fn what_a_project_would_run_is_told_in_any_spelling() {
     let shown = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
     for line in [
         "runs by itself at turn-end: .attache/hooks/end.sh\n",
-        "MCP server local: ./server --all",
+        "MCP server local: command = [\"./server\", \"--all\"]\n",
         "MCP server other: http://127.0.0.1:1/mcp",
     ] {
         assert!(shown.contains(line), "{line}: {shown}");

@@ -4,7 +4,7 @@ use attache_testkit::binary::Home;
 
 use crate::stage::Stage;
 
-const SCRIPT: &str = "on \"<user>\"*\n  text \"Naming things\"\non *\n  text \"fine\"";
+const SCRIPT: &str = "model small\non \"<user>\"*\n  text \"Naming things\"\non *\n  text \"fine\"";
 
 #[tokio::test]
 async fn the_small_model_of_the_configuration_names_a_session() {

@@ -120,7 +120,7 @@ async fn a_trace_that_can_not_be_written_is_an_error_at_the_start() {
         .output()
         .await
         .unwrap();
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(output.stdout.is_empty());
     assert!(String::from_utf8_lossy(&output.stderr).contains("/nonexistent/trace.jsonl"));
 }
