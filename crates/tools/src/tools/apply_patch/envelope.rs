@@ -210,8 +210,13 @@ mod tests {
     }
 
     #[test]
+    fn a_patch_without_its_last_line_is_taken_as_it_stands() {
+        assert_eq!(parse("*** Begin Patch\n*** Add File: a\n+x\n").unwrap().len(), 1);
+    }
+
+    #[test]
     fn what_is_wrong_names_its_line() {
-        assert!(problem("*** Begin Patch\n*** Add File: a\n+x\n").contains("line 4"), "no end");
+        assert!(problem("*** Begin Patch\n").contains("line 2"), "no file, no end");
         assert!(problem("*** Begin Patch\n*** End Patch").contains("no file"));
         assert!(problem("*** Begin Patch\n*** Add File: a\nx\n*** End Patch").contains("line 3"));
         assert!(problem("*** Begin Patch\n*** Update File: a\n*** End Patch").contains("a hunk"));
