@@ -1,44 +1,36 @@
 //! One task owns one session: it admits prompts, starts turns, asks people and answers callers. It never runs a
 //! model itself.
 
-use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::events::{EventKind, HubEvent, RunState, Runs, SessionStatus};
 use crate::hub::{self, HubError};
-use crate::ids::{MessageId, SessionId};
+use crate::ids::SessionId;
 use crate::journal::Journal;
-use crate::metadata::SessionMeta;
 use crate::ports::Delegate;
-use crate::ports::backend::TurnSetup;
-use crate::ports::store::{ModelRef, SessionRecord, SessionRow};
-use crate::scope::Guarded;
+use crate::ports::store::{SessionRecord, SessionRow};
 use crate::session::activity::{Activity, Happened};
 use crate::session::authority::SessionAuthority;
-use crate::session::child_questions::ChildQuestions;
 use crate::session::children::Children;
 pub(crate) use crate::session::command::SessionCommand;
+use crate::session::history::ConversationState;
 use crate::session::inbox::Inbox;
-use crate::session::knowledge::Knowing;
+use crate::session::knowledge::SessionKnowledge;
 use crate::session::lease::LeaseState;
-use crate::session::leave::Unattended;
 use crate::session::lineage::Lineage;
+use crate::session::measures::TurnMeasures;
 use crate::session::participants::Participants;
 use crate::session::project::SessionProject;
 use crate::session::run::Running;
 use crate::session::servers::OwnServers;
-use crate::session::surroundings::Uncommitted;
+use crate::session::setup::{KeptSetup, NamedDirectories};
+use crate::session::surroundings::UntoldNews;
 use crate::session::title::Titling;
 use crate::session::waiting::PromptQueue;
-use crate::skills::Skills;
-use crate::slash_commands::{KnownCommands, SlashCommands};
 use crate::snapshot::SnapshotShelf;
-use crate::spans::TurnTrace;
 use crate::toolbox::Toolbox;
-use crate::turn::TurnEnd;
-use crate::turn::usage::SessionCost;
 
 mod activity;
 mod admit;
@@ -61,6 +53,7 @@ mod knowledge;
 mod lease;
 mod leave;
 mod lineage;
+mod measures;
 mod participants;
 mod project;
 pub(crate) mod queue;
@@ -86,56 +79,27 @@ pub(crate) struct Session {
     hub: Arc<hub::Shared>,
     id: SessionId,
     row: SessionRow,
-    cost: SessionCost,
+    measures: TurnMeasures,
     authority: SessionAuthority,
     lineage: Lineage,
-    /// The roots beside the first, as the latest new, load or resume in this process named them; those of the
-    /// row until then.
-    additional: Option<Vec<PathBuf>>,
+    directories: NamedDirectories,
     journal: Journal,
     lease: LeaseState,
-    last_seq: i64,
+    conversation: ConversationState,
     queue: PromptQueue,
     activity: Activity,
     children: Children,
-    child_questions: ChildQuestions,
     toolbox: Toolbox,
     servers: OwnServers,
-    /// Without the prompts of servers.
-    commands_of_files: SlashCommands,
-    slash_commands: SlashCommands,
-    /// Who is attached is told by this when they become others.
-    commands_feed: watch::Sender<KnownCommands>,
-    skills: Arc<Skills>,
-    knowing: Knowing,
+    knowledge: SessionKnowledge,
     project: SessionProject,
-    /// Kept while agent, model and tools stay the same.
-    setup: Option<Arc<TurnSetup>>,
-    /// Found when the session first needs it.
-    guarded: OnceLock<Arc<Guarded>>,
-    uncommitted: Uncommitted,
-    /// What the model is told of its environment and no turn has stored yet.
-    unstored: SessionMeta,
+    setup: KeptSetup,
+    news: UntoldNews,
     titling: Titling,
-    /// The model knows which commands in the background ended with an earlier process.
-    told_of_background: bool,
-    /// How the last turn ended here, with its answer: the model is told of an end that was not its own.
-    last_end: Option<(MessageId, TurnEnd)>,
-    /// The model that is missed, once everybody was told so.
-    missed: Option<ModelRef>,
     /// Where contents of files are kept; `None` on a host without snapshots.
     snapshots: Option<Arc<SnapshotShelf>>,
-    /// Messages were hidden or shown while a command held the conversation.
-    stale_history: bool,
-    /// Digest of the system prompt that is known to be stored.
-    stored_prompt: Option<String>,
-    /// Of the turn under way, here or in a process that died; `None` on a host that measures nothing.
-    trace: Option<TurnTrace>,
     participants: Participants,
-    unattended: Unattended,
     status: SessionStatus,
-    /// For the participants we hand out.
-    commands: mpsc::WeakUnboundedSender<SessionCommand>,
     inbox: Inbox,
 }
 
@@ -162,43 +126,28 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
     let snapshots = ports.files.as_ref().map(|_| shelf());
     let mut session = Session {
         id,
+        measures: TurnMeasures::default(),
         authority: SessionAuthority::default(),
         lineage: Lineage::default(),
-        additional: None,
+        directories: NamedDirectories::default(),
         row: record.row.clone(),
-        cost: SessionCost::default(),
         journal,
         lease: LeaseState::of(&record),
-        last_seq: 0,
+        conversation: ConversationState::default(),
         queue: PromptQueue::default(),
         activity: Activity::default(),
         children: Children::default(),
-        child_questions: ChildQuestions::default(),
         toolbox: Toolbox::new(&ports.tools),
         servers: OwnServers::default(),
-        commands_of_files: SlashCommands::built_in(),
-        slash_commands: SlashCommands::built_in(),
-        commands_feed: watch::Sender::new(KnownCommands::Looking),
-        skills: Arc::default(),
-        knowing: Knowing::default(),
+        knowledge: SessionKnowledge::default(),
         project: SessionProject::default(),
-        setup: None,
-        guarded: OnceLock::new(),
-        uncommitted: Uncommitted::default(),
-        unstored: SessionMeta::default(),
+        setup: KeptSetup::default(),
+        news: UntoldNews::default(),
         titling: Titling::default(),
-        told_of_background: false,
-        last_end: None,
-        missed: None,
         snapshots,
-        stale_history: false,
-        stored_prompt: None,
-        trace: None,
         participants: Participants::default(),
-        unattended: Unattended::default(),
         status: SessionStatus::idle(),
-        commands: commands.downgrade(),
-        inbox: Inbox::new(arriving),
+        inbox: Inbox::new(commands.downgrade(), arriving),
         hub,
     };
     session.adopt(record);
@@ -220,11 +169,11 @@ impl Session {
                     }
                 }
                 happened = self.activity.next() => self.take_note(happened).await,
-                (call_id, number, answer) = self.child_questions.answered() => {
+                (call_id, number, answer) = self.children.questions.answered() => {
                     self.child_question_answered(&call_id, number, answer).await;
                 }
                 made = self.titling.made() => self.take_title(made).await,
-                found = self.knowing.found() => self.take_knowledge(found),
+                found = self.knowledge.found() => self.take_knowledge(found),
                 () = lease::changed(&self.hub, following) => self.follow().await,
                 () = lease::pause(mending) => self.mend().await,
             }
@@ -335,7 +284,7 @@ impl Session {
             SessionCommand::AskForChild(question) => self.ask_for_child(*question).await,
             SessionCommand::WithdrawForChild(call_id) => self.withdraw_for_child(&call_id).await,
             SessionCommand::StoreAuthority => self.store_authority_of_child().await,
-            SessionCommand::CloseUnattended => self.unattended = Unattended::Closes,
+            SessionCommand::CloseUnattended => self.participants.close_when_alone(),
             SessionCommand::Close(reply) => {
                 self.close().await;
                 answer(reply, Ok(()));
@@ -361,15 +310,15 @@ impl Session {
         if record.row.metadata.child_of().is_none() {
             self.authority.adopt(&record.row);
         }
-        self.cost.set(record.row.totals.cost_usd);
+        self.measures.adopt_cost(record.row.totals.cost_usd);
         self.toolbox.set_active(record.row.metadata.active_tools());
         self.row = record.row;
-        self.unstored = SessionMeta::default();
+        self.news.forget_unstored();
         self.enforce_approval();
-        self.last_seq = record.last_seq;
+        self.conversation.set_last_seq(record.last_seq);
         self.hub.histories.forget(&self.id);
         // It was made from the row as it was.
-        self.setup = None;
+        self.setup.forget();
     }
 
     fn current_status(&self) -> SessionStatus {

@@ -101,7 +101,7 @@ impl Session {
                 return Err(failure.into());
             }
         }
-        if let (Some(running), Some(_)) = (self.activity.running(), self.child_questions.state()) {
+        if let (Some(running), Some(_)) = (self.activity.running(), self.children.questions.state()) {
             // The same for a question of a child that the turn waits for.
             running.handle.cancel.cancel();
         }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Session;
 use super::choose::MissingModelNotice;
-use super::leave::Unattended;
 use crate::hub::{AttachFrom, Attachment, HubError, Participant};
 use crate::journal::replay::Replay;
 use crate::ports::Client;
@@ -32,7 +31,7 @@ impl Session {
         let chosen = self.chosen()?;
         let replay = (from == AttachFrom::Beginning).then(|| {
             // What gets its place from now on comes through the journal.
-            let before = live.map_or(self.last_seq + 1, |live| live.first_seq);
+            let before = live.map_or(self.conversation.next_seq(), |live| live.first_seq);
             let title = self.row.metadata.title().map(str::to_owned);
             let mode = (chosen.agent != self.row.agent).then_some(&chosen);
             Replay::new(self.hub.ports.store.clone(), self.id.clone(), Some(before), title, mode)
@@ -48,11 +47,10 @@ impl Session {
         if client.is_none() {
             self.begin_to_know();
         }
-        self.unattended = Unattended::Stays;
         let number = self.participants.add(client);
-        let ours = self.commands.upgrade().ok_or_else(|| HubError::Closed(self.id.clone()))?;
+        let ours = self.inbox.sender().ok_or_else(|| HubError::Closed(self.id.clone()))?;
         let participant = Participant { number, commands: ours };
-        let (live, commands) = (self.journal.subscribe(start), CommandsFeed(self.commands_feed.subscribe()));
+        let (live, commands) = (self.journal.subscribe(start), CommandsFeed(self.knowledge.subscribe()));
         Ok(Attachment { replay, live, head, chosen, commands, participant })
     }
 

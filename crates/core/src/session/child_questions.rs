@@ -96,7 +96,7 @@ impl Session {
             self.publish(EventKind::ApprovalRequested { call_id: ask.call_id.clone() });
         }
         let (ask, asked, asked_at) = (Arc::new(ask), JoinSet::new(), HashMap::new());
-        let questions = &mut self.child_questions;
+        let questions = &mut self.children.questions;
         questions.open.push(OpenChildQuestion { ask, is_waited_for, reply, asked, asked_at, unable: 0 });
         let last = questions.open.len() - 1;
         for (number, client) in self.participants.ready() {
@@ -108,14 +108,14 @@ impl Session {
     /// Somebody has come who can be asked.
     pub(super) fn ask_child_questions(&mut self, number: u64) {
         let Some(client) = self.participants.client(number) else { return };
-        for index in 0..self.child_questions.open.len() {
-            self.child_questions.ask(index, number, client);
+        for index in 0..self.children.questions.open.len() {
+            self.children.questions.ask(index, number, client);
         }
     }
 
     /// Somebody has left.
     pub(super) fn withdraw_child_questions(&mut self, number: u64) {
-        for question in &mut self.child_questions.open {
+        for question in &mut self.children.questions.open {
             if let Some(asked) = question.asked_at.remove(&number) {
                 asked.abort();
             }
@@ -124,8 +124,8 @@ impl Session {
 
     /// The first answer wins and goes back to the child.
     pub(super) async fn child_question_answered(&mut self, call_id: &CallId, number: u64, answer: Answer) {
-        let Some(index) = self.child_questions.position(call_id) else { return };
-        let question = &mut self.child_questions.open[index];
+        let Some(index) = self.children.questions.position(call_id) else { return };
+        let question = &mut self.children.questions.open[index];
         match answer {
             Answer::Gone => return drop(question.asked_at.remove(&number)),
             Answer::Unable => {
@@ -155,13 +155,13 @@ impl Session {
 
     /// The child does not want to know any more.
     pub(super) async fn withdraw_for_child(&mut self, call_id: &CallId) {
-        if self.child_questions.position(call_id).is_some() {
+        if self.children.questions.position(call_id).is_some() {
             self.end_child_question(call_id, Answer::Gone).await;
         }
     }
 
     async fn end_child_question(&mut self, call_id: &CallId, answer: Answer) {
-        let Some(question) = self.child_questions.take(call_id).await else { return };
+        let Some(question) = self.children.questions.take(call_id).await else { return };
         let status = match answer {
             Answer::AllowOnce | Answer::AllowAlways | Answer::AllowEdits | Answer::Said(_) => "completed",
             Answer::RejectOnce
@@ -209,7 +209,7 @@ impl Session {
     /// The state of a turn that waits for a child that waits for people.
     fn tell_waiting(&mut self) {
         if self.activity.is_running() {
-            let state = self.child_questions.state().unwrap_or(RunState::Busy);
+            let state = self.children.questions.state().unwrap_or(RunState::Busy);
             if self.status.state != state {
                 self.set_state(state);
             }

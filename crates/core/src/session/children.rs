@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::child_questions::ChildQuestions;
 use super::run::patch_message;
 use super::{Session, SessionCommand};
 use crate::agents::WhenDone;
@@ -28,6 +29,8 @@ pub(crate) struct Children {
     /// In the order in which they ended. They wait while a turn is under way: a message never comes into the
     /// middle of a step.
     results: VecDeque<TaskResult>,
+    /// What people are asked for them.
+    pub(super) questions: ChildQuestions,
 }
 
 #[derive(Debug)]
@@ -206,7 +209,7 @@ impl Session {
             return Ok(());
         }
         let now = self.hub.ports.clock.now_ms();
-        let (id, seq) = (self.hub.ports.ids.message(), self.last_seq + 1);
+        let (id, seq) = (self.hub.ports.ids.message(), self.conversation.next_seq());
         let parts =
             [Part::StepStart, Part::Text { text: said(result), state: None, provider_metadata: None }];
         let mut patch = self.empty_patch();
@@ -234,7 +237,7 @@ impl Session {
         self.journal.record_with(&author, chunks, changes)?;
         self.journal.settle().await?;
         self.row.metadata.set_background_tasks(&tasks);
-        self.last_seq = seq;
+        self.conversation.set_last_seq(seq);
         self.hub.histories.forget(&self.id);
         Ok(())
     }

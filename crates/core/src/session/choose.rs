@@ -166,13 +166,12 @@ impl Session {
     /// Says which model takes the place of one that can't be used any more.
     pub(super) fn tell_of_missing_model(&mut self, telling: MissingModelNotice) {
         let missing = self.current_agent().ok().and_then(|agent| self.missing_model(&agent));
-        let known = self.missed == missing;
-        self.missed = missing;
-        if known && telling == MissingModelNotice::News {
+        let is_known = self.participants.learn_missing_model(missing.as_ref());
+        if is_known && telling == MissingModelNotice::News {
             return;
         }
         // Without any model the prompts themselves are refused, with the reason.
-        let (Some(missing), Some(instead)) = (&self.missed, self.current_model()) else { return };
+        let (Some(missing), Some(instead)) = (&missing, self.current_model()) else { return };
         if self.hub.ports.settings.stand_in == ModelStandIn::Refused {
             return;
         }
@@ -187,7 +186,7 @@ impl Session {
 
     /// Done behind what waits already.
     pub(super) fn tell_ourselves(&self, command: SessionCommand) {
-        if let Some(commands) = self.commands.upgrade() {
+        if let Some(commands) = self.inbox.sender() {
             // We are alive, so it arrives.
             drop(commands.send(command));
         }

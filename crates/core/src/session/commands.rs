@@ -26,8 +26,8 @@ impl Session {
     /// How a command is done; what is wrong with it is an answer, too.
     pub(super) fn command_action(&self, invocation: &Invocation) -> Result<CommandAction, String> {
         let Invocation { name, arguments, attachments } = invocation;
-        let Some(SlashCommand { input_hint, action, .. }) = self.slash_commands.find(name) else {
-            let meant = self.slash_commands.slip_of(name).map(|near| {
+        let Some(SlashCommand { input_hint, action, .. }) = self.knowledge.commands().find(name) else {
+            let meant = self.knowledge.commands().slip_of(name).map(|near| {
                 format!(
                     " Did you mean `/{}`? To send your text to the model, put a word before it.",
                     near.name
@@ -59,7 +59,7 @@ pub(crate) async fn help(session: &mut Session, _arguments: &str) -> Result<Stri
         let hint = command.input_hint.as_ref().map(|hint| format!(" [{}]", hint.to_uppercase()));
         format!("- `/{}{}`: {}", command.name, hint.unwrap_or_default(), command.description)
     };
-    Ok(session.slash_commands.iter().map(line).collect::<Vec<_>>().join("\n"))
+    Ok(session.knowledge.commands().iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 pub(crate) async fn skills(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
@@ -67,7 +67,7 @@ pub(crate) async fn skills(session: &mut Session, _arguments: &str) -> Result<St
     let line = |skill: &Arc<Skill>| {
         format!("- `{}`: {} (`{}`)", skill.name, skill.description, skill.path.display())
     };
-    let lines: Vec<String> = session.skills.list.iter().map(line).collect();
+    let lines: Vec<String> = session.knowledge.skills().list.iter().map(line).collect();
     Ok(match lines.is_empty() {
         true => "There are no skills here. A skill is a `SKILL.md` in a directory below `.agents/skills` or \
                  `.claude/skills` of the project or your home."

@@ -52,7 +52,7 @@ impl Session {
         kept.map_err(|problem| HubError::Internal(format!("your answer can't be kept: {problem}")))?;
         let modes = self.agents().modes();
         self.project = SessionProject::default();
-        self.setup = None;
+        self.setup.forget();
         self.learn_project().await;
         self.reopen_changed_servers();
         if self.agents().modes() != modes {

@@ -71,7 +71,7 @@ impl Session {
             TurnEnd::Aborted => FinishedBy::Abort,
             TurnEnd::Failed { .. } => FinishedBy::Error,
         };
-        self.last_end = Some((live.message_id, end.clone()));
+        self.conversation.ended(live.message_id, end.clone());
         let message_id = live.user_message_id;
         self.publish(EventKind::TurnFinished { message_id: message_id.clone(), reason, pending_approval });
         self.set_state(match &end {
@@ -90,8 +90,8 @@ impl Session {
     /// The trace of a turn that ends; one of a process that died began when its answer was stored.
     async fn ending_trace(&mut self, live: &LiveRun) -> Option<TurnTrace> {
         let ports = &self.hub.ports;
-        if self.trace.is_some() || ports.telemetry.is_none() {
-            return self.trace.take();
+        if self.measures.trace().is_some() || ports.telemetry.is_none() {
+            return self.measures.take_trace();
         }
         let stored = ports.store.message(&live.message_id).await.ok().flatten();
         let started_at = stored.map_or_else(|| ports.clock.now_ms(), |(row, _)| row.created_at);

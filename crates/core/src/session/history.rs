@@ -1,4 +1,5 @@
-//! The conversation as the model sees it: passages from rows. Reading only; what is sent is up to the turn.
+//! The conversation as the model sees it: passages from rows, and what a session keeps in memory about it. What
+//! is sent is up to the turn.
 
 use crate::compaction::CompactionMark;
 use crate::conversation::Conversation;
@@ -6,9 +7,59 @@ use crate::ids::{MessageId, SessionId};
 use crate::journal::replay::parts_of;
 use crate::limits::PAGE_BYTES;
 use crate::part::{Part, Passage, Role};
+use crate::ports::backend::NextHistory;
 use crate::ports::store::{MessageRow, RowRange, Store, StoreResult};
 use crate::slash_commands;
+use crate::turn::TurnEnd;
 use crate::turn::left_out::leave_out_result;
+
+/// What a session knows of its stored conversation beside its row.
+#[derive(Debug, Default)]
+pub(crate) struct ConversationState {
+    last_seq: i64,
+    /// How the last turn ended here, with its answer: the model is told of an end that was not its own.
+    last_end: Option<(MessageId, TurnEnd)>,
+    /// Messages were hidden or shown while a command held the conversation.
+    is_stale: bool,
+}
+
+impl ConversationState {
+    /// The place of the next message.
+    pub(super) fn next_seq(&self) -> i64 {
+        self.last_seq + 1
+    }
+
+    pub(super) fn set_last_seq(&mut self, seq: i64) {
+        self.last_seq = seq;
+    }
+
+    pub(super) fn ended(&mut self, answer: MessageId, end: TurnEnd) {
+        self.last_end = Some((answer, end));
+    }
+
+    /// How the turn of this answer ended, if it was the last one here.
+    pub(super) fn end_of(&self, answer: &MessageId) -> Option<&TurnEnd> {
+        self.last_end.as_ref().filter(|(ended, _)| ended == answer).map(|(_, end)| end)
+    }
+
+    /// A command holds the conversation as it is now.
+    pub(super) fn command_began(&mut self) {
+        self.is_stale = false;
+    }
+
+    /// Messages were hidden or shown.
+    pub(super) fn rows_changed(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Whether the next turn can go on with the conversation that the command held.
+    pub(super) fn history_after_command(&mut self) -> NextHistory {
+        match std::mem::take(&mut self.is_stale) {
+            true => NextHistory::Reread,
+            false => NextHistory::Unchanged,
+        }
+    }
+}
 
 /// Reads the visible conversation before `before_seq` as it is sent: from the last boundary on, and without
 /// prompts that the model refused and slash commands, and their answers.

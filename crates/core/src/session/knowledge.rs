@@ -4,6 +4,7 @@
 use std::future::pending;
 use std::sync::Arc;
 
+use tokio::sync::watch;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::commands::model_named;
@@ -16,12 +17,24 @@ use crate::part::Part;
 use crate::ports::FoundKnowledge;
 use crate::ports::mcp::ServerPrompt;
 use crate::ports::model::ModelInfo;
-use crate::skills::Skill;
+use crate::skills::{Skill, Skills};
 use crate::slash_commands::{CommandAction, KnownCommands, SlashCommands, TypedCommand, in_first_place};
+
+/// Skills and slash commands of a session, as far as they are known.
+#[derive(Debug)]
+pub(crate) struct SessionKnowledge {
+    look: KnowledgeLook,
+    /// Without the prompts of servers.
+    commands_of_files: SlashCommands,
+    commands: SlashCommands,
+    /// Participants get the list when it changes.
+    feed: watch::Sender<KnownCommands>,
+    skills: Arc<Skills>,
+}
 
 /// How far the look has come.
 #[derive(Debug, Default)]
-pub(crate) enum Knowing {
+enum KnowledgeLook {
     #[default]
     NotAsked,
     Looking(JoinHandle<FoundKnowledge>),
@@ -39,17 +52,50 @@ pub(super) enum ResolvedPrompt {
     OfServer(Arc<ServerPrompt>, Vec<Part>),
 }
 
-impl Knowing {
-    /// Waits for the look to come back; for ever when there is none.
-    pub(crate) async fn found(&mut self) -> LookResult {
-        match self {
-            Self::Looking(looking) => looking.await,
-            Self::NotAsked | Self::Known => pending().await,
+impl Default for SessionKnowledge {
+    fn default() -> Self {
+        Self {
+            look: KnowledgeLook::default(),
+            commands_of_files: SlashCommands::built_in(),
+            commands: SlashCommands::built_in(),
+            feed: watch::Sender::new(KnownCommands::Looking),
+            skills: Arc::default(),
         }
     }
 }
 
-impl Drop for Knowing {
+impl SessionKnowledge {
+    /// What can be typed now.
+    pub(super) fn commands(&self) -> &SlashCommands {
+        &self.commands
+    }
+
+    pub(super) fn skills(&self) -> &Arc<Skills> {
+        &self.skills
+    }
+
+    pub(super) fn subscribe(&self) -> watch::Receiver<KnownCommands> {
+        self.feed.subscribe()
+    }
+
+    /// Waits for the look to come back; for ever when there is none.
+    pub(super) async fn found(&mut self) -> LookResult {
+        match &mut self.look {
+            KnowledgeLook::Looking(looking) => looking.await,
+            KnowledgeLook::NotAsked | KnowledgeLook::Known => pending().await,
+        }
+    }
+
+    /// Lists the prompts of servers behind the other commands.
+    fn list(&mut self, prompts: &[ServerPrompt]) {
+        self.commands = self.commands_of_files.with_prompts(prompts);
+        if let KnowledgeLook::Known = self.look {
+            self.feed.send_replace(KnownCommands::All(self.commands.clone()));
+        }
+    }
+}
+
+impl Drop for KnowledgeLook {
     fn drop(&mut self) {
         if let Self::Looking(looking) = self {
             looking.abort();
@@ -62,14 +108,14 @@ impl Session {
     /// processor.
     pub(super) fn begin_to_know(&mut self) {
         self.connect_servers();
-        let Knowing::NotAsked = self.knowing else { return };
+        let KnowledgeLook::NotAsked = self.knowledge.look else { return };
         let (Some(surroundings), Ok(agent)) = (&self.hub.ports.surroundings, self.current_agent()) else {
             return self.take_knowledge(Ok(FoundKnowledge::default()));
         };
         let workspace = Arc::new(self.workspace());
         let rules = self.permissions(&agent, workspace.clone()).read_rules();
         let looking = surroundings.knowledge(workspace, rules);
-        self.knowing = Knowing::Looking(tokio::spawn(async {
+        self.knowledge.look = KnowledgeLook::Looking(tokio::spawn(async {
             // A disk that does not answer must not hold up the first turn for ever.
             tokio::time::timeout(KNOWLEDGE_TIME, looking).await.unwrap_or_default()
         }));
@@ -78,25 +124,25 @@ impl Session {
     /// Waits until all is known.
     pub(crate) async fn know(&mut self) {
         self.begin_to_know();
-        if let Knowing::Looking(_) = self.knowing {
-            let found = self.knowing.found().await;
+        if let KnowledgeLook::Looking(_) = self.knowledge.look {
+            let found = self.knowledge.found().await;
             self.take_knowledge(found);
         }
     }
 
     pub(super) fn take_knowledge(&mut self, found: LookResult) {
-        self.knowing = Knowing::Known;
+        self.knowledge.look = KnowledgeLook::Known;
         let found = found.unwrap_or_else(|error| {
             tracing::warn!(%error, "looking for skills and commands crashed");
             FoundKnowledge::default()
         });
-        self.commands_of_files = SlashCommands::built_in().with(&found);
+        self.knowledge.commands_of_files = SlashCommands::built_in().with(&found);
         self.list_commands();
         if !found.skills.is_empty() {
             // Its workspace knows of none.
-            self.setup = None;
+            self.setup.forget();
         }
-        self.skills = Arc::new(found.skills);
+        self.knowledge.skills = Arc::new(found.skills);
         if !found.left_out.is_empty() && self.row.metadata.environment().is_none() {
             let description = found.left_out.join("; ");
             tracing::warn!(session = %self.id, description, "some skills or commands were left out");
@@ -111,18 +157,15 @@ impl Session {
 
     /// What can be typed now, told to whoever is attached once all of it is known.
     pub(super) fn list_commands(&mut self) {
-        self.slash_commands = self.commands_of_files.with_prompts(self.servers.prompts());
-        if let Knowing::Known = self.knowing {
-            self.commands_feed.send_replace(KnownCommands::All(self.slash_commands.clone()));
-        }
+        self.knowledge.list(self.servers.prompts());
     }
 
     /// The index stays as it was when the prompt was first assembled.
     pub(super) fn capture_skill_index(&mut self, window: u64) {
-        let index = self.skills.section(window);
+        let index = self.knowledge.skills.section(window);
         if !index.is_empty() {
             self.row.metadata.set_skill_index(&index);
-            self.unstored.set_skill_index(&index);
+            self.news.unstored_mut().set_skill_index(&index);
         }
     }
 
@@ -134,12 +177,12 @@ impl Session {
     /// writes out is left to it.
     pub(super) async fn resolve_command(&mut self, parts: Vec<Part>) -> Result<ResolvedPrompt, HubError> {
         let Some(typed) = TypedCommand::of(&parts) else { return Ok(ResolvedPrompt::Parts(parts)) };
-        if self.slash_commands.find(typed.name).is_none() {
+        if self.knowledge.commands.find(typed.name).is_none() {
             self.know().await;
         }
-        let Some(command) = self.slash_commands.find(typed.name).cloned() else {
+        let Some(command) = self.knowledge.commands.find(typed.name).cloned() else {
             // A slip is answered with what was meant, as a command; anything else is text.
-            return Ok(ResolvedPrompt::Parts(match self.slash_commands.slip_of(typed.name) {
+            return Ok(ResolvedPrompt::Parts(match self.knowledge.commands.slip_of(typed.name) {
                 Some(_) => {
                     let part = typed.part(None, &TurnChoice::default());
                     in_first_place(parts, part)

@@ -12,21 +12,11 @@ use crate::turn::TurnEnd;
 /// How long a task that was aborted may take to notice; it does at its next wait.
 const NOTICE: Duration = Duration::from_millis(100);
 
-/// What a session does that has nothing under way and no client.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Unattended {
-    /// Who opened it closes it.
-    #[default]
-    Stays,
-    /// It was opened for a task, which is over.
-    Closes,
-}
-
 impl Session {
     /// Whether it is not needed any more.
     pub(super) fn is_done_with(&self) -> bool {
         let is_at_rest = !self.activity.is_ours() && self.queue.is_empty() && !self.children.keep_the_lease();
-        self.unattended == Unattended::Closes && is_at_rest && self.participants.is_empty()
+        is_at_rest && self.participants.allow_closing()
     }
 
     /// Closing: what runs is cancelled, what waits is cancelled with it. The row stays.
@@ -111,7 +101,7 @@ impl Session {
         // Only our own entry: a session opened anew under the same id has a task of its own.
         if open
             .get(&self.id)
-            .is_some_and(|entry| self.commands.upgrade().is_some_and(|own| own.same_channel(entry)))
+            .is_some_and(|entry| self.inbox.sender().is_some_and(|own| own.same_channel(entry)))
         {
             open.remove(&self.id);
         }

@@ -89,7 +89,7 @@ impl Session {
             Err(reason) => Lineage::Lost(reason),
         };
         // It was made under other bounds.
-        self.setup = None;
+        self.setup.forget();
     }
 
     async fn find_lineage(&self, nearest: ChildOf) -> Result<(ChildLineage, SessionAuthority), String> {

@@ -4,12 +4,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::ports::Client;
+use crate::ports::store::ModelRef;
 
 #[derive(Debug, Default)]
 pub(crate) struct Participants {
     entries: BTreeMap<u64, ParticipantEntry>,
     /// The number that was given out last.
     last: u64,
+    unattended: Unattended,
+    /// The unavailable model that clients were notified about.
+    missing_model: Option<ModelRef>,
+}
+
+/// What becomes of a session that has nothing under way and no client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Unattended {
+    /// Its opener closes it.
+    #[default]
+    Stays,
+    /// It was opened for a task, which is over.
+    Closes,
 }
 
 /// A client in the session. It is asked only after its load has been answered.
@@ -22,6 +36,7 @@ struct ParticipantEntry {
 impl Participants {
     /// Adds a participant that still loads the session; one that only reads has no client.
     pub(crate) fn add(&mut self, client: Option<Arc<dyn Client>>) -> u64 {
+        self.unattended = Unattended::Stays;
         self.last += 1;
         self.entries.insert(self.last, ParticipantEntry { client, is_ready: false });
         self.last
@@ -38,8 +53,21 @@ impl Participants {
         self.entries.remove(&number);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+    /// The task that the session was opened for is over. A participant that comes later keeps it open.
+    pub(crate) fn close_when_alone(&mut self) {
+        self.unattended = Unattended::Closes;
+    }
+
+    /// Whether no participant needs the session any more.
+    pub(crate) fn allow_closing(&self) -> bool {
+        self.unattended == Unattended::Closes && self.entries.is_empty()
+    }
+
+    /// Notes which model is unavailable; says whether clients were notified about exactly that before.
+    pub(crate) fn learn_missing_model(&mut self, missing: Option<&ModelRef>) -> bool {
+        let is_known = self.missing_model.as_ref() == missing;
+        self.missing_model = missing.cloned();
+        is_known
     }
 
     /// Those that can be asked.

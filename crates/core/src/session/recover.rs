@@ -159,14 +159,15 @@ impl Session {
         }
         self.know().await;
         let setup = self.setup(&choice)?;
-        self.trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, started_at, Some(&setup));
+        let trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, started_at, Some(&setup));
+        self.measures.begin_trace(trace);
         let context = self.turn_context(setup, live, conversation);
         let handle = TurnHandle::of(&context, live.clone());
         let interrupted = InterruptedTurn { finished_steps, open_call, usage };
         let again = self.hub.ports.backend.turn_again(context, interrupted).await;
         let Some((turn, ask)) = again else { return Ok(false) };
         // The turn that goes on may start some of its own before the next prompt tells of them.
-        self.told_of_background = true;
+        self.news.background_is_told();
         let state = self.activity.ask(OpenQuestion::new(turn, handle, ask));
         self.set_state(state);
         self.ask_everybody();

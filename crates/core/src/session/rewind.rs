@@ -168,7 +168,7 @@ impl Session {
     fn conversation_changed(&mut self) {
         self.hub.histories.forget(&self.id);
         // A command under way holds it as it was.
-        self.stale_history = true;
+        self.conversation.rows_changed();
     }
 
     /// Files are moved with the session's own rights; what was granted for one call is over.
@@ -246,12 +246,12 @@ impl Session {
         }
         self.row.metadata.merge(&patch);
         // Not merged: a null has to reach the row.
-        self.unstored.set_all(&patch);
+        self.news.unstored_mut().set_all(&patch);
     }
 
     /// Behind everything that a rewind can hide: the command that asks for it stays.
     pub(super) fn end_of_the_past(&self) -> i64 {
-        self.activity.live_run().map_or(self.last_seq + 1, |live| live.first_seq)
+        self.activity.live_run().map_or(self.conversation.next_seq(), |live| live.first_seq)
     }
 
     /// The prompt that a message is.

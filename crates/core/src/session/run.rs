@@ -20,10 +20,10 @@ use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::journal::Author;
 use crate::journal::fold::Fold;
-use crate::metadata::{MessageMeta, SessionMeta};
+use crate::metadata::MessageMeta;
 use crate::part::{Part, Passage, Role};
 use crate::ports::backend::{
-    BackendTurn, NextHistory, RetryState, Steering, TurnContext, TurnResult, TurnSetup, TurnStart,
+    BackendTurn, RetryState, Steering, TurnContext, TurnResult, TurnSetup, TurnStart,
 };
 use crate::ports::client::About;
 use crate::ports::store::{Change, LiveRun, MessageRow, SessionPatch, StoreResult};
@@ -132,7 +132,7 @@ impl Session {
             user_message_id: firing.message_id.clone(),
             message_id: self.hub.ports.ids.message(),
             first_index: self.journal.next_index(),
-            first_seq: self.last_seq + 1,
+            first_seq: self.conversation.next_seq(),
         };
         let mut parts = firing.parts;
         if command.is_none() {
@@ -140,13 +140,14 @@ impl Session {
             self.settle_rewinds(conversation.is_empty());
         }
         self.store_start(&live, &setup, firing.place, &parts).await?;
-        self.last_seq = live.first_seq + 1;
+        self.conversation.set_last_seq(live.first_seq + 1);
         if command.is_none() {
             self.tell_of_described(&parts);
             conversation.push(Passage::new(firing.message_id, Role::User, parts));
         }
         let now = self.hub.ports.clock.now_ms();
-        self.trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, now, Some(&setup));
+        let trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, now, Some(&setup));
+        self.measures.begin_trace(trace);
         let mut context = self.turn_context(setup, &live, conversation);
         context.runtime_context = firing.runtime_context.into();
         context.client = firing.client;
@@ -177,7 +178,7 @@ impl Session {
         let (turn, found) = CommandTurn::new(context);
         self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
         self.set_state(RunState::Busy);
-        self.stale_history = false;
+        self.conversation.command_began();
         let text = match action {
             Ok(CommandAction::Run(run)) => run(self, &command.arguments).await,
             // The first has its turn above, the others are prompts.
@@ -190,10 +191,7 @@ impl Session {
             Err(problem) => Ok(problem),
         };
         let text = text.unwrap_or_else(|error| sentence(&error.to_string()));
-        let history = match std::mem::take(&mut self.stale_history) {
-            true => NextHistory::Reread,
-            false => NextHistory::Unchanged,
-        };
+        let history = self.conversation.history_after_command();
         // A turn that was stopped meanwhile says nothing any more.
         drop(found.send(CommandAnswer { text, history }));
     }
@@ -227,7 +225,7 @@ impl Session {
             true => MessageMeta::of_command_answer(),
             false => self.answer_metadata(setup),
         };
-        let new_prompt = self.stored_prompt.as_ref() != Some(&setup.system.digest);
+        let new_prompt = !self.setup.is_prompt_stored(&setup.system.digest);
         if new_prompt && !is_command {
             let (digest, body) = (setup.system.digest.clone(), setup.system.text.to_string());
             changes.push(Change::PutSystemPrompt { digest, body });
@@ -243,7 +241,7 @@ impl Session {
         }));
         changes.push(Change::BeginRun(live.clone()));
         let title = if is_command { None } else { self.first_title(parts) };
-        let mut told = self.unstored.clone();
+        let mut told = self.news.unstored().clone();
         if let Some(title) = &title {
             told.set_title(title);
         }
@@ -269,12 +267,12 @@ impl Session {
         }
         // The model must not see what is not stored.
         self.journal.settle().await?;
-        self.unstored = SessionMeta::default();
+        self.news.forget_unstored();
         if let Some(title) = &title {
             self.row.metadata.set_title(title);
         }
         if !is_command {
-            self.stored_prompt = Some(setup.system.digest.clone());
+            self.setup.prompt_is_stored(&setup.system.digest);
         }
         Ok(())
     }

@@ -31,7 +31,9 @@ impl Session {
     /// An unused name, of the form that prompts of servers have.
     fn may_be_of_server(&self, parts: &[Part]) -> bool {
         let typed = TypedCommand::of(parts);
-        typed.is_some_and(|typed| typed.name.contains(':') && self.slash_commands.find(typed.name).is_none())
+        typed.is_some_and(|typed| {
+            typed.name.contains(':') && self.knowledge.commands().find(typed.name).is_none()
+        })
     }
 
     async fn write_out(

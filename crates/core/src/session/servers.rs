@@ -124,7 +124,7 @@ impl Session {
         }
         let Some(servers) = self.hub.ports.servers.clone() else { return self.tell_of_no_servers() };
         let wanted = self.wanted_servers();
-        let commands = self.commands.clone();
+        let commands = self.inbox.weak_sender();
         let notices = ServerNotices::new(move |news| {
             let command = match news {
                 ServerNews::Notice { title, description } => {

@@ -2,7 +2,7 @@
 //! choice.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use tokio_util::sync::CancellationToken;
 
@@ -19,11 +19,70 @@ use crate::ports::backend::{RetryState, Steering, TurnContext, TurnJournal, Turn
 use crate::ports::model::ModelInfo;
 use crate::ports::store::LiveRun;
 use crate::ports::tool::Workspace;
+use crate::scope::Guarded;
 use crate::system_prompt;
 use crate::task::TaskTool;
 use crate::toolbox::{Looked, Offering};
 use crate::turn::permissions::TurnPermissions;
 use crate::watchdog::Commands;
+
+/// The setup of the last turn, kept while agent, model and tools stay the same.
+#[derive(Debug, Default)]
+pub(crate) struct KeptSetup {
+    setup: Option<Arc<TurnSetup>>,
+    /// Digest of the system prompt that is known to be stored.
+    stored_prompt: Option<String>,
+}
+
+impl KeptSetup {
+    fn get(&self) -> Option<&Arc<TurnSetup>> {
+        self.setup.as_ref()
+    }
+
+    fn keep(&mut self, setup: Arc<TurnSetup>) {
+        self.setup = Some(setup);
+    }
+
+    /// Something it was made from is another now.
+    pub(super) fn forget(&mut self) {
+        self.setup = None;
+    }
+
+    pub(super) fn is_prompt_stored(&self, digest: &str) -> bool {
+        self.stored_prompt.as_deref() == Some(digest)
+    }
+
+    pub(super) fn prompt_is_stored(&mut self, digest: &str) {
+        self.stored_prompt = Some(digest.to_owned());
+    }
+}
+
+/// Which directories a session may use beside its root, and which paths are guarded in all of them.
+#[derive(Debug, Default)]
+pub(crate) struct NamedDirectories {
+    /// As the latest new, load or resume in this process named them; `None`: the row's.
+    named: Option<Vec<PathBuf>>,
+    /// Found when the session first needs it.
+    guarded: OnceLock<Arc<Guarded>>,
+}
+
+impl NamedDirectories {
+    fn named(&self) -> Option<Vec<PathBuf>> {
+        self.named.clone()
+    }
+
+    fn name(&mut self, directories: Vec<PathBuf>) {
+        self.named = Some(directories);
+    }
+
+    fn guarded(&self, find: impl FnOnce() -> Guarded) -> Arc<Guarded> {
+        self.guarded.get_or_init(|| Arc::new(find())).clone()
+    }
+
+    fn forget_guarded(&mut self) {
+        self.guarded.take();
+    }
+}
 
 impl Session {
     /// The setup of a turn that begins: there has to be a model, and one may have turned up since the last
@@ -57,12 +116,12 @@ impl Session {
             let is_chosen = kept.agent.id == agent.id && *kept.model == model && kept.thought == thought;
             is_chosen && looked == Looked::Same
         };
-        if let Some(kept) = self.setup.as_ref().filter(same) {
+        if let Some(kept) = self.setup.get().filter(same) {
             return Ok(kept.clone());
         }
         // Links come and go: a setup chosen later looks anew where they lead.
-        if self.setup.is_some() {
-            self.guarded.take();
+        if self.setup.get().is_some() {
+            self.directories.forget_guarded();
         }
         let workspace = self.workspace();
         let index = self.skill_index();
@@ -83,7 +142,7 @@ impl Session {
             tools,
             system,
         });
-        self.setup = Some(setup.clone());
+        self.setup.keep(setup.clone());
         Ok(setup)
     }
 
@@ -115,16 +174,13 @@ impl Session {
             root: self.row.workspace_root.clone(),
             additional: self.directories_beside_root(),
             scratch: self.hub.ports.settings.scratch.join(self.id.directory_name()),
-            guarded: self
-                .guarded
-                .get_or_init(|| Arc::new(self.hub.ports.settings.guarded.as_it_is_now()))
-                .clone(),
-            skills: self.skills.clone(),
+            guarded: self.directories.guarded(|| self.hub.ports.settings.guarded.as_it_is_now()),
+            skills: self.knowledge.skills().clone(),
         }
     }
 
     fn directories_beside_root(&self) -> Vec<PathBuf> {
-        self.additional.clone().unwrap_or_else(|| self.row.metadata.additional_directories())
+        self.directories.named().unwrap_or_else(|| self.row.metadata.additional_directories())
     }
 
     /// Has exactly these directories beside the root from the next turn on; a turn under way goes on with what
@@ -132,9 +188,9 @@ impl Session {
     /// an earlier client.
     pub(super) async fn work_in(&mut self, additional: Vec<PathBuf>) -> Result<(), HubError> {
         if self.directories_beside_root() != additional {
-            self.setup = None;
+            self.setup.forget();
         }
-        self.additional = Some(additional.clone());
+        self.directories.name(additional.clone());
         self.recover().await?;
         if self.row.metadata.additional_directories() == additional {
             return Ok(());
@@ -174,9 +230,9 @@ impl Session {
             runtime_context: Arc::new([]),
             client: None,
             cancel: CancellationToken::new(),
-            cost: self.cost.clone(),
+            cost: self.measures.cost(),
             snapshots: self.snapshots.clone(),
-            trace: self.trace.clone(),
+            trace: self.measures.trace().cloned(),
             retrying: RetryState::default(),
             steering: Steering::default(),
         }

@@ -57,7 +57,7 @@ fn told_end(end: &TurnEnd) -> Option<String> {
 
 /// What version control is being asked, beside everything else.
 #[derive(Debug, Default)]
-pub(crate) struct Uncommitted(Option<JoinHandle<Option<String>>>);
+struct Uncommitted(Option<JoinHandle<Option<String>>>);
 
 impl Uncommitted {
     /// What was found by now. A first turn that comes earlier goes without: nothing waits for version control,
@@ -70,15 +70,45 @@ impl Uncommitted {
     }
 }
 
+/// What the model has not been told yet, beside what a look around finds.
+#[derive(Debug, Default)]
+pub(crate) struct UntoldNews {
+    /// Told with the next turn and stored with its start; the row in memory has it already.
+    unstored: SessionMeta,
+    uncommitted: Uncommitted,
+    /// The model knows which commands in the background ended with an earlier process.
+    background_told: bool,
+}
+
+impl UntoldNews {
+    pub(super) fn unstored(&self) -> &SessionMeta {
+        &self.unstored
+    }
+
+    pub(super) fn unstored_mut(&mut self) -> &mut SessionMeta {
+        &mut self.unstored
+    }
+
+    /// It is stored now, or the row was read anew without it.
+    pub(super) fn forget_unstored(&mut self) {
+        self.unstored = SessionMeta::default();
+    }
+
+    /// Says whether that was so before.
+    pub(super) fn background_is_told(&mut self) -> bool {
+        std::mem::replace(&mut self.background_told, true)
+    }
+}
+
 impl Session {
     /// Begins to look for what is not committed, while the user still writes the first prompt.
     pub(super) fn look_for_uncommitted(&mut self) {
-        if self.told().is_some() || self.uncommitted.0.is_some() {
+        if self.told().is_some() || self.news.uncommitted.0.is_some() {
             return;
         }
         let Some(surroundings) = &self.hub.ports.surroundings else { return };
         let looking = surroundings.uncommitted(Arc::new(self.workspace()));
-        self.uncommitted = Uncommitted(Some(tokio::spawn(async {
+        self.news.uncommitted = Uncommitted(Some(tokio::spawn(async {
             tokio::time::sleep(LOOK_LATER).await;
             looking.await
         })));
@@ -92,7 +122,7 @@ impl Session {
         }
         let (agent, workspace) = (self.current_agent()?, Arc::new(self.workspace()));
         let look = self.look_around(&agent, &workspace).await.unwrap_or_default();
-        let uncommitted = self.uncommitted.take();
+        let uncommitted = self.news.uncommitted.take();
         let now = self.environment_now(&workspace, &model.model, look.git.as_deref(), uncommitted.as_deref());
         let FoundInstructions { files, left_out } = look.instructions;
         let (instructions, cut) = ToldInstructions::first(files, instructions::room(model.context));
@@ -166,9 +196,7 @@ impl Session {
         if !of_answer().any(|passage| passage.role == Role::Assistant && passage.parts.iter().any(is_said)) {
             return None;
         }
-        if let Some((ended, end)) = &self.last_end
-            && ended == answer
-        {
+        if let Some(end) = self.conversation.end_of(answer) {
             return Some(end.clone());
         }
         // Another process ran it, or a command came in between: the row of its prompt has it.
@@ -184,7 +212,7 @@ impl Session {
         if conversation.is_empty() {
             if *agent.id != *first {
                 self.row.metadata.set_first_mode(&agent.id);
-                self.unstored.set_first_mode(&agent.id);
+                self.news.unstored_mut().set_first_mode(&agent.id);
             }
             return None;
         }
@@ -196,7 +224,7 @@ impl Session {
     /// The commands in the background of an earlier process of ours, and the words about them. Those of this
     /// one are started after its first look.
     fn ended_background(&mut self, conversation: &Conversation) -> (Vec<String>, Option<String>) {
-        if std::mem::replace(&mut self.told_of_background, true) {
+        if self.news.background_is_told() {
             return (Vec::new(), None);
         }
         let commands: Vec<_> = conversation.work().background().collect();
@@ -222,7 +250,7 @@ impl Session {
     }
 
     fn keep_told(&mut self, told: &ToldEnvironment, instructions: Option<&ToldInstructions>) {
-        for metadata in [&mut self.row.metadata, &mut self.unstored] {
+        for metadata in [&mut self.row.metadata, self.news.unstored_mut()] {
             metadata.set_environment(told);
             instructions.into_iter().for_each(|instructions| metadata.set_instructions(instructions));
         }

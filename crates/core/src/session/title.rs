@@ -165,7 +165,7 @@ impl Session {
             said.push(title_chunk(title));
         }
         self.journal.record_with(&aside(), said, vec![Change::PatchSession(patch)])?;
-        self.cost.add(made.used.cost_usd);
+        self.measures.add_cost(made.used.cost_usd);
         self.journal.settle().await?;
         if let Some(title) = made.title {
             self.row.metadata.set_title(&title);
