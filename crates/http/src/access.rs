@@ -17,6 +17,7 @@ use axum::response::Response;
 
 use crate::accepted::is_accepted;
 use crate::token::BearerToken;
+use crate::tokens::{Requester, TokenTable};
 
 /// What every request is held to. A copy is the same check.
 #[derive(Clone, Debug)]
@@ -24,7 +25,7 @@ pub struct AccessCheck(Arc<AccessRules>);
 
 #[derive(Clone, Debug)]
 pub struct AccessRules {
-    pub token: BearerToken,
+    pub tokens: TokenTable,
     /// `host:port` as clients may write it, in lower case.
     pub names: Vec<String>,
     /// Origins of pages that may come in beside the listener's own, such as `https://app.example`. Their
@@ -32,6 +33,8 @@ pub struct AccessRules {
     pub origins: Vec<String>,
     /// Paths that answer without the token.
     pub open_paths: &'static [&'static str],
+    /// Beginnings of paths where a signature takes the place of the token: who serves them checks it.
+    pub signed_paths: &'static [&'static str],
     pub query_token: QueryToken,
 }
 
@@ -51,10 +54,11 @@ impl AccessCheck {
     /// The token in its header and the listener's own names, nothing else.
     pub fn new(token: BearerToken, names: Vec<String>) -> Self {
         let rules = AccessRules {
-            token,
+            tokens: TokenTable::new(&token, []),
             names,
             origins: Vec::new(),
             open_paths: &[],
+            signed_paths: &[],
             query_token: QueryToken::Never,
         };
         Self::of(rules)
@@ -64,26 +68,30 @@ impl AccessCheck {
         Self(Arc::new(rules))
     }
 
-    /// `None`: it may come in.
-    fn refused(&self, request: &Request) -> Option<Response> {
+    /// Who it is that may come in; `None` where nobody has to say so.
+    fn admitted(&self, request: &Request) -> Result<Option<Requester>, Box<Response>> {
         let rules = &*self.0;
         // A page elsewhere whose name leads to this machine asks for its own name.
         if !rules.is_for_us(request) {
-            return Some(refusal(StatusCode::FORBIDDEN, "this is not the host that was asked for"));
+            return Err(Box::new(refusal(StatusCode::FORBIDDEN, "this is not the host that was asked for")));
         }
         if !request.headers().get_all(ORIGIN).iter().all(|origin| rules.is_own(origin) || rules.knows(origin))
         {
-            return Some(refusal(StatusCode::FORBIDDEN, "pages of other origins may not come in"));
+            return Err(Box::new(refusal(StatusCode::FORBIDDEN, "pages of other origins may not come in")));
         }
-        if rules.open_paths.contains(&request.uri().path()) || rules.has_token(request) {
-            return None;
+        let path = request.uri().path();
+        if rules.open_paths.contains(&path) || rules.signed_paths.iter().any(|below| path.starts_with(below)) {
+            return Ok(None);
+        }
+        if let Some(requester) = rules.requester(request) {
+            return Ok(Some(requester.clone()));
         }
         let mut response = refusal(
             StatusCode::UNAUTHORIZED,
             "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
         );
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        Some(response)
+        Err(Box::new(response))
     }
 
     /// The origin that the browser is to be told about.
@@ -121,17 +129,18 @@ impl AccessRules {
         self.origins.iter().any(|known| origin.eq_ignore_ascii_case(known))
     }
 
-    fn has_token(&self, request: &Request) -> bool {
+    fn requester(&self, request: &Request) -> Option<&Requester> {
         let mut given = request.headers().get_all(AUTHORIZATION).iter();
         match (given.next(), given.next()) {
-            (Some(header), None) => self.token.is_brought_by(header),
-            (Some(_), Some(_)) => false,
+            (Some(header), None) => self.tokens.brought_by(header),
+            (Some(_), Some(_)) => None,
             (None, _) => match self.query_token {
-                QueryToken::Never => false,
+                QueryToken::Never => None,
                 QueryToken::OnEventStreams => {
                     let reads_events = request.method() == Method::GET
                         && is_accepted(request.headers(), "text/event-stream");
-                    reads_events && query_token(request).is_some_and(|token| self.token.is(token))
+                    let token = query_token(request).filter(|_| reads_events)?;
+                    self.tokens.find(token.as_bytes())
                 }
             },
         }
@@ -157,7 +166,7 @@ pub fn behind(check: AccessCheck, routes: Router) -> Router {
     routes.layer(middleware::from_fn_with_state(check, check_access))
 }
 
-async fn check_access(State(check): State<AccessCheck>, request: Request, next: Next) -> Response {
+async fn check_access(State(check): State<AccessCheck>, mut request: Request, next: Next) -> Response {
     let shared_with = check.shared_with(request.headers());
     let asks_first = shared_with.is_some()
         && request.method() == Method::OPTIONS
@@ -165,9 +174,15 @@ async fn check_access(State(check): State<AccessCheck>, request: Request, next: 
     let mut response = match asks_first && check.0.is_for_us(&request) {
         // What a browser asks on its own, without any token.
         true => preflight(),
-        false => match check.refused(&request) {
-            Some(refused) => refused,
-            None => next.run(request).await,
+        false => match check.admitted(&request) {
+            Err(refused) => *refused,
+            Ok(None) => next.run(request).await,
+            Ok(Some(requester)) => {
+                request.extensions_mut().insert(requester.clone());
+                let mut response = next.run(request).await;
+                response.extensions_mut().insert(requester);
+                response
+            }
         },
     };
     if let Some(origin) = shared_with {
@@ -206,10 +221,11 @@ mod tests {
 
     fn check() -> AccessCheck {
         AccessCheck::of(AccessRules {
-            token: BearerToken::parse(&"ab".repeat(32)).unwrap(),
+            tokens: TokenTable::new(&BearerToken::parse(&"ab".repeat(32)).unwrap(), []),
             names: vec!["127.0.0.1:7".to_owned(), "localhost:7".to_owned()],
             origins: vec!["https://app.example".to_owned()],
             open_paths: &["/healthz"],
+            signed_paths: &["/hooks/"],
             query_token: QueryToken::OnEventStreams,
         })
     }
@@ -225,7 +241,7 @@ mod tests {
     }
 
     fn status(uri: &str, headers: &[(&str, &str)]) -> Option<StatusCode> {
-        check().refused(&request(Version::HTTP_11, uri, headers)).map(|response| response.status())
+        check().admitted(&request(Version::HTTP_11, uri, headers)).err().map(|response| response.status())
     }
 
     #[test]
@@ -260,7 +276,7 @@ mod tests {
         let token = format!("Bearer {}", "ab".repeat(32));
         let key = ("authorization", token.as_str());
         let asked = |uri: &str, headers: &[(&str, &str)]| {
-            check().refused(&request(Version::HTTP_2, uri, headers)).map(|response| response.status())
+            check().admitted(&request(Version::HTTP_2, uri, headers)).err().map(|response| response.status())
         };
         assert_eq!(asked("http://localhost:7/x", &[key]), None);
         assert_eq!(asked("http://localhost:7/x", &[key, ("host", "localhost:7")]), None);
@@ -289,7 +305,7 @@ mod tests {
         }
         let mut posted = request(Version::HTTP_11, &with(&token), &[here, events]);
         *posted.method_mut() = Method::POST;
-        assert_eq!(check().refused(&posted).map(|response| response.status()), WANTED);
+        assert_eq!(check().admitted(&posted).err().map(|response| response.status()), WANTED);
     }
 
     #[test]
@@ -297,6 +313,9 @@ mod tests {
         let here = ("host", "localhost:7");
         assert_eq!(status("/healthz", &[here]), None);
         assert_eq!(status("/healthz/x", &[here]), WANTED);
+        assert_eq!(status("/hooks/x", &[here]), None);
+        assert_eq!(status("/hooks", &[here]), WANTED);
+        assert_eq!(status("/hooks/x", &[("host", "evil.example")]), FORBIDDEN);
         assert_eq!(status("/healthz", &[("host", "evil.example")]), FORBIDDEN);
         assert_eq!(status("/healthz", &[here, ("origin", "http://evil.example")]), FORBIDDEN);
     }

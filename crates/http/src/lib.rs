@@ -7,12 +7,16 @@ mod body;
 mod events;
 pub mod limits;
 mod listener;
+mod observed;
 mod socket;
 mod token;
+mod tokens;
 
 pub use accepted::{is_accepted, is_json};
 pub use access::{AccessCheck, AccessRules, QueryToken, behind, refusal};
 pub use body::{BodyError, read_body};
 pub use events::event_body;
 pub use listener::{HttpListener, ListenerAddress, ListenerLimits, host_names, loopback_names};
+pub use observed::{ClientAddress, FinishedRequest, Observation, PeerAddress, RequestObserver, observed};
 pub use token::{BearerToken, random_name};
+pub use tokens::{NamedToken, OWN_NAME, Requester, Scope, TokenDigest, TokenTable};

@@ -23,6 +23,7 @@ use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
 use crate::limits::{ACCEPT_PAUSE, CONNECTIONS, ENDING, HEAD_BYTES, HEAD_TIME, STILL_THERE, STREAMS};
+use crate::observed::PeerAddress;
 use crate::socket::OwnSocket;
 
 /// An address that is held; no request is answered yet.
@@ -138,30 +139,31 @@ impl ListeningDoor {
     async fn accept(&self, router: Router, ends: ConnectionEnds) -> io::Result<Answering> {
         match self {
             Self::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
+                let (stream, peer) = listener.accept().await?;
                 // Answers are whole when they are written: nothing is gained by waiting for more.
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "a connection answers in larger pieces");
                 }
-                Ok(Box::pin(answer(stream, router, ends)))
+                Ok(Box::pin(answer(stream, PeerAddress(Some(peer.ip())), router, ends)))
             }
             Self::Unix(socket) => {
                 let (stream, _) = socket.listener.accept().await?;
-                Ok(Box::pin(answer(stream, router, ends)))
+                Ok(Box::pin(answer(stream, PeerAddress(None), router, ends)))
             }
         }
     }
 }
 
 /// One connection, to its end.
-async fn answer<S>(stream: S, router: Router, ends: ConnectionEnds)
+async fn answer<S>(stream: S, peer: PeerAddress, router: Router, ends: ConnectionEnds)
 where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let begun = CancellationToken::new();
     let began = begun.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |mut request: Request<Incoming>| {
         began.cancel();
+        request.extensions_mut().insert(peer);
         router.clone().call(request)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());

@@ -3,13 +3,11 @@
 use std::fmt;
 use std::io;
 
-use axum::http::HeaderValue;
-use subtle::ConstantTimeEq;
-
 use crate::limits::TOKEN_BYTES;
 
-/// A secret of this host, in hexadecimal digits. Never printed by accident.
-#[derive(Clone, PartialEq, Eq)]
+/// A secret of this host, in hexadecimal digits. Never printed by accident, and compared only by its digest
+/// (`TokenTable`).
+#[derive(Clone)]
 pub struct BearerToken(Box<str>);
 
 impl BearerToken {
@@ -27,19 +25,6 @@ impl BearerToken {
 
     pub fn as_str(&self) -> &str {
         &self.0
-    }
-
-    /// Whether `Authorization` brings it. How long the comparison takes says nothing about where two differ.
-    pub fn is_brought_by(&self, authorization: &HeaderValue) -> bool {
-        const SCHEME: &[u8] = b"bearer ";
-        let bytes = authorization.as_bytes();
-        let Some((scheme, given)) = bytes.split_at_checked(SCHEME.len()) else { return false };
-        scheme.eq_ignore_ascii_case(SCHEME) && bool::from(self.0.as_bytes().ct_eq(given.trim_ascii()))
-    }
-
-    /// The same for a token that comes another way.
-    pub fn is(&self, given: &str) -> bool {
-        self.0.as_bytes().ct_eq(given.as_bytes()).into()
     }
 }
 
@@ -62,26 +47,11 @@ mod tests {
 
     use super::*;
 
-    fn brought(token: &BearerToken, header: &str) -> bool {
-        token.is_brought_by(&HeaderValue::from_str(header).unwrap())
-    }
-
-    #[test]
-    fn only_the_whole_token_behind_its_scheme_comes_in() {
-        let token = BearerToken::generate().unwrap();
-        let text = token.as_str().to_owned();
-        assert!(brought(&token, &format!("Bearer {text}")) && brought(&token, &format!("bearer  {text}")));
-        for header in ["", "Bearer", "Bearer ", &text, &format!("Basic {text}"), &format!("Bearer {text}0")] {
-            assert!(!brought(&token, header), "{header}");
-        }
-        assert!(!brought(&token, &format!("Bearer {}", &text[..text.len() - 1])));
-        assert!(!brought(&BearerToken::generate().unwrap(), &format!("Bearer {text}")));
-    }
-
     #[test]
     fn a_token_survives_its_file_and_is_not_shown() {
         let token = BearerToken::generate().unwrap();
-        assert_eq!(BearerToken::parse(&format!("{}\n", token.as_str())), Some(token.clone()));
+        let read = BearerToken::parse(&format!("{}\n", token.as_str())).unwrap();
+        assert_eq!(read.as_str(), token.as_str());
         assert_eq!(format!("{token:?}"), "BearerToken");
     }
 
@@ -92,15 +62,6 @@ mod tests {
             let plain = text.trim_ascii();
             let fits = plain.len() == 64 && plain.bytes().all(digits);
             prop_assert_eq!(BearerToken::parse(&text).is_some(), fits);
-        }
-
-        #[test]
-        fn no_other_header_brings_it(header in "[ -~]{0,90}") {
-            let token = BearerToken::parse(&"0123456789abcdef".repeat(4)).unwrap();
-            let is_it = header.trim_ascii_end().len() > 7
-                && header[..7].eq_ignore_ascii_case("bearer ")
-                && header[7..].trim_ascii() == token.as_str();
-            prop_assert_eq!(brought(&token, &header), is_it);
         }
     }
 }
