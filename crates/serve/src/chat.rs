@@ -19,7 +19,9 @@ use axum::response::Response;
 use axum::routing::{get, post};
 
 use crate::acp::AcpConnections;
+use crate::admission::Caller;
 use crate::bodies::read_json;
+use crate::metrics::PromptWay;
 use chats::ChatError;
 pub(crate) use chats::Chats;
 use request::{ChatRequest, LastWord};
@@ -54,19 +56,35 @@ async fn prompt(State(state): State<ChatState>, request: Request) -> Response {
         Ok(request) => request,
         Err(reason) => return refusal(StatusCode::BAD_REQUEST, &reason),
     };
+    let (caller, admission) = (Caller::of(&head.extensions), state.connections.admission());
+    let place = match admission.connect(&caller) {
+        Ok(place) => place,
+        Err(refused) => return refused.response(),
+    };
     let ChatRequest { chat, directory, word, again } = request;
     let streamed = match word {
         LastWord::Prompt { message, prompt } => {
+            if let Err(refused) = admission.prompt(&caller, PromptWay::Chat) {
+                return refused.response();
+            }
             state.chats.ask(&chat, directory, message, prompt, again).await
         }
         LastWord::Answers { message, answers } => state.chats.answer(&chat, message, answers).await,
     };
-    streamed.unwrap_or_else(|error| refused(&error))
+    streamed.map_or_else(|error| refused(&error), |stream| stream.response(place))
 }
 
-async fn resume(State(state): State<ChatState>, Path(chat): Path<String>) -> Response {
+async fn resume(
+    State(state): State<ChatState>,
+    Path(chat): Path<String>,
+    request: Request,
+) -> Response {
+    let place = match state.connections.admission().connect(&Caller::of(request.extensions())) {
+        Ok(place) => place,
+        Err(refused) => return refused.response(),
+    };
     match state.chats.resume(&chat).await {
-        Ok(Some(stream)) => stream,
+        Ok(Some(stream)) => stream.response(place),
         Ok(None) => empty(),
         Err(error) => refused(&error),
     }

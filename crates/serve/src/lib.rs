@@ -6,16 +6,20 @@
 //! it has for its client stands in its `outbox`, which every carrier reads.
 
 mod acp;
+mod admission;
 mod bodies;
 mod chat;
 pub mod client;
 mod handshake;
 pub mod limits;
+mod metrics;
 mod outbox;
 mod server;
 mod workspaces;
 
 pub use acp::ACP_PATH;
+pub use admission::{CallerLimits, ServeLimits};
 pub use chat::CHAT_PATH;
-pub use server::{AgentServer, OPEN_PATHS, ServeSettings};
+pub use metrics::{PromptWay, ServerMetrics};
+pub use server::{AgentServer, HOOKS_PATH, OPEN_PATHS, ServeSettings};
 pub use workspaces::WorkspaceHost;

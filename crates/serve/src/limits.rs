@@ -2,11 +2,20 @@
 
 use std::time::Duration;
 
-/// ACP connections at once. Each costs a few tasks; a thousand editors on one machine are a test, not a day.
-pub const CONNECTIONS: usize = 1_024;
+/// ACP connections at once. Each costs a few tasks and less than 100 KB while it is silent.
+pub const CONNECTIONS: usize = 4_096;
 
 /// Sockets at once: each connection over HTTP has a few streams and sends beside them.
-pub const SOCKETS: usize = 4_096;
+pub const SOCKETS: usize = 16_384;
+
+/// Before somebody who has too many connections should try another: people close editors, they don't blink.
+pub(crate) const CONNECTION_RETRY: Duration = Duration::from_secs(5);
+
+/// Callers whose use is remembered before those that use nothing are forgotten.
+pub(crate) const CALLERS: usize = 4_096;
+
+/// How long a WebSocket that has sent too much is left unread at a time, so that its pongs are heard between.
+pub(crate) const UNREAD_TIME: Duration = Duration::from_secs(15);
 
 /// StreamLayout of sessions that one connection may have open.
 pub const SESSION_STREAMS: usize = 256;

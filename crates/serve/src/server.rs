@@ -9,15 +9,22 @@ use attache_http::refusal;
 use attache_rpc::Trace;
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::get;
 
 use crate::acp::{AcpConnections, acp_router};
+use crate::admission::{ServeLimits, check_scope};
 use crate::chat::{ChatState, Chats, chat_router};
+use crate::metrics::{Gauges, METRICS_TYPE, ServerMetrics};
 
 /// Paths that answer without a token.
 pub const OPEN_PATHS: &[&str] = &["/healthz"];
+
+/// Below it, a signature takes the place of the token.
+pub const HOOKS_PATH: &str = "/hooks/";
 
 /// What is served, and within which bounds.
 #[derive(Clone, Debug)]
@@ -30,6 +37,9 @@ pub struct ServeSettings {
     pub store: Arc<dyn Store>,
     /// Where chats work whose client names no directory.
     pub usual_workspace: PathBuf,
+    /// Of each caller.
+    pub limits: ServeLimits,
+    pub metrics: ServerMetrics,
 }
 
 /// A copy is the same.
@@ -41,6 +51,7 @@ pub struct AgentServer {
 
 impl AgentServer {
     pub fn new(settings: ServeSettings) -> Self {
+        tokio::spawn(settings.metrics.clone().count(settings.agent.hub.events()));
         let (store, usual) = (settings.store.clone(), settings.usual_workspace.clone());
         let chats = Chats::new(settings.agent.clone(), store, usual);
         Self { connections: AcpConnections::new(settings), chats }
@@ -51,9 +62,10 @@ impl AgentServer {
         let own = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(ready))
+            .route("/metrics", get(metrics))
             .with_state(self.connections.clone());
         let chat = ChatState { chats: self.chats.clone(), connections: self.connections.clone() };
-        own.merge(acp_router(self.connections.clone())).merge(chat_router(chat)).fallback(nothing_here)
+        own.merge(acp_router(self.connections.clone())).merge(chat_router(chat)).fallback(nothing_here).layer(from_fn(check_scope))
     }
 
     /// Nobody new comes in from here on; those that are there go on.
@@ -77,6 +89,14 @@ async fn ready(State(connections): State<AcpConnections>) -> Response {
         true => refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is going down"),
         false => Response::new("ready\n".into()),
     }
+}
+
+async fn metrics(State(connections): State<AcpConnections>) -> Response {
+    let open_sessions = connections.agent().hub.open_count();
+    let gauges = Gauges { connections: connections.count(), open_sessions };
+    let mut response = Response::new(connections.admission().metrics().text(gauges).into());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(METRICS_TYPE));
+    response
 }
 
 async fn nothing_here() -> Response {

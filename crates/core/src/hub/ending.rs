@@ -17,6 +17,11 @@ impl Hub {
         }
     }
 
+    /// How many sessions are open here.
+    pub fn open_count(&self) -> usize {
+        self.shared.open_sessions().values().filter(|commands| !commands.is_closed()).count()
+    }
+
     /// Resolves when no turn is under way in any session; one that waits for a person does not count, because
     /// it goes on after a restart.
     pub async fn wait_until_at_rest(&self) {

@@ -9,6 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::routes::Routes;
+use crate::admission::{Admission, Caller, ConnectionPlace, FrameAdmission};
 use crate::limits::{ACCEPT_TIME, LET_GO_TIME, RESUME_TIME};
 use crate::outbox::Outbox;
 
@@ -27,6 +28,7 @@ pub(super) struct AcpConnection {
     pub(super) routes: Arc<Routes>,
     /// Fires when its client has ended it.
     pub(super) over: CancellationToken,
+    pub(super) admitted: AdmittedCaller,
     incoming: mpsc::Sender<Bytes>,
     /// Messages of the client that were taken in.
     received: AtomicU64,
@@ -36,6 +38,15 @@ pub(super) struct AcpConnection {
     carried: Arc<tokio::sync::Mutex<()>>,
     /// Tells the WebSocket that carries it to let go.
     let_go: Mutex<CancellationToken>,
+}
+
+/// Whose connection it is.
+#[derive(Debug)]
+pub(super) struct AdmittedCaller {
+    pub(super) caller: Caller,
+    pub(super) admission: Admission,
+    /// Of its limits, as long as there is the connection.
+    pub(super) _place: ConnectionPlace,
 }
 
 /// It is over, or takes nothing more.
@@ -59,6 +70,7 @@ impl AcpConnection {
         outbox: Outbox,
         routes: Arc<Routes>,
         incoming: mpsc::Sender<Bytes>,
+        admitted: AdmittedCaller,
     ) -> Self {
         Self {
             id,
@@ -66,6 +78,7 @@ impl AcpConnection {
             outbox,
             routes,
             over: CancellationToken::new(),
+            admitted,
             incoming,
             received: AtomicU64::new(0),
             used: Mutex::new(Instant::now()),
@@ -86,6 +99,30 @@ impl AcpConnection {
             Ok(Err(_)) => Err(MessageNotTaken::Over),
             Err(_) => Err(MessageNotTaken::Busy),
         }
+    }
+
+    /// The same for what came over a WebSocket: what its client may not do is answered here.
+    pub(super) async fn take_frame(&self, message: Bytes) -> Result<(), MessageNotTaken> {
+        let AdmittedCaller { caller, admission, .. } = &self.admitted;
+        admission.spend_bytes(caller, message.len());
+        match admission.frame(caller, &message) {
+            FrameAdmission::Taken => self.take_in(message).await,
+            FrameAdmission::Refused(answer) => {
+                self.use_now();
+                self.received.fetch_add(1, Ordering::SeqCst);
+                if let Some(answer) = answer
+                    && !self.outbox.put(None, answer)
+                {
+                    return Err(MessageNotTaken::Over);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether it was begun with this token.
+    pub(super) fn belongs_to(&self, caller: &Caller) -> bool {
+        self.admitted.caller.requester == caller.requester
     }
 
     /// How many messages of the client were taken in.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache_acp::{connect, connect_paced};
+use attache_acp::{AgentServices, connect, connect_paced};
 use attache_http::{random_name, refusal};
 use attache_rpc::Options;
 use axum::http::StatusCode;
@@ -15,10 +15,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::carrier::{InboxSource, OutboxPace, OutboxSink};
-use super::connection::{AcpConnection, CarrierKind};
+use super::connection::{AcpConnection, AdmittedCaller, CarrierKind};
 use super::routes::{Routes, StreamLayout};
+use crate::admission::{Admission, Caller, NotAdmitted, too_many};
 use crate::limits::{
-    BODY_BYTES, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS, SOCKET_UNREAD_BYTES,
+    BODY_BYTES, CONNECTION_RETRY, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS, SOCKET_UNREAD_BYTES,
 };
 use crate::outbox::{Outbox, OutboxEnd};
 use crate::server::ServeSettings;
@@ -30,6 +31,7 @@ pub(crate) struct AcpConnections(Arc<ConnectionTable>);
 #[derive(Debug)]
 struct ConnectionTable {
     settings: ServeSettings,
+    admission: Admission,
     /// Why a lock: requests are served side by side. Held for look-ups only.
     known: Mutex<HashMap<String, Arc<AcpConnection>>>,
     /// Fires when nobody new may come in.
@@ -46,6 +48,7 @@ struct ConnectionTable {
 #[derive(Debug)]
 pub(super) enum ConnectionRefusal {
     TooMany,
+    NotAdmitted(NotAdmitted),
     GoingDown,
     NoName(io::Error),
 }
@@ -54,8 +57,9 @@ impl ConnectionRefusal {
     pub(super) fn response(&self) -> Response {
         match self {
             Self::TooMany => {
-                refusal(StatusCode::TOO_MANY_REQUESTS, "there are too many connections; end one first")
+                too_many("there are too many connections; end one first", CONNECTION_RETRY)
             }
+            Self::NotAdmitted(refused) => refused.response(),
             Self::GoingDown => {
                 refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is going down; come back later")
             }
@@ -70,8 +74,10 @@ impl ConnectionRefusal {
 impl AcpConnections {
     pub(crate) fn new(settings: ServeSettings) -> Self {
         let most = BODY_BYTES.max(settings.max_message_bytes).div_ceil(1024) + 1;
+        let admission = Admission::new(settings.limits, settings.metrics.clone());
         Self(Arc::new(ConnectionTable {
             settings,
+            admission,
             known: Mutex::default(),
             ending: CancellationToken::new(),
             ended: CancellationToken::new(),
@@ -90,6 +96,14 @@ impl AcpConnections {
 
     pub(crate) fn count(&self) -> usize {
         self.known().len()
+    }
+
+    pub(crate) fn agent(&self) -> &AgentServices {
+        &self.0.settings.agent
+    }
+
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.0.admission
     }
 
     pub(crate) fn max_message_bytes(&self) -> usize {
@@ -122,10 +136,16 @@ impl AcpConnections {
         }
     }
 
-    pub(super) fn begin(&self, kind: CarrierKind) -> Result<Arc<AcpConnection>, ConnectionRefusal> {
+    pub(super) fn begin(
+        &self,
+        kind: CarrierKind,
+        caller: Caller,
+    ) -> Result<Arc<AcpConnection>, ConnectionRefusal> {
         if self.is_ending() {
             return Err(ConnectionRefusal::GoingDown);
         }
+        let admission = self.admission().clone();
+        let place = admission.connect(&caller).map_err(ConnectionRefusal::NotAdmitted)?;
         let id = random_name(ID_BYTES).map_err(ConnectionRefusal::NoName)?;
         let mut known = self.known();
         if known.len() >= CONNECTIONS {
@@ -137,7 +157,9 @@ impl AcpConnections {
             CarrierKind::WebSocket => (Outbox::new(SOCKET_UNREAD_BYTES), StreamLayout::One),
         };
         let routes = Arc::new(Routes::new(streams));
-        let connection = Arc::new(AcpConnection::new(id.clone(), kind, outbox, routes, incoming));
+        admission.metrics().connected();
+        let admitted = AdmittedCaller { caller, admission, _place: place };
+        let connection = Arc::new(AcpConnection::new(id.clone(), kind, outbox, routes, incoming, admitted));
         known.insert(id, connection.clone());
         drop(known);
         self.serve(connection.clone(), received);

@@ -26,8 +26,9 @@ use super::headers::{
 };
 use super::routes::{MisrouteReason, named_session};
 use super::upgrade::upgrade;
+use crate::admission::{Caller, too_many};
 use crate::bodies::read_json;
-use crate::limits::HELLO_TIME;
+use crate::limits::{CONNECTION_RETRY, HELLO_TIME};
 use crate::outbox::StreamName;
 
 /// An answer that says why not, or the answer itself.
@@ -77,7 +78,7 @@ fn open_stream(connections: &AcpConnections, head: &Parts) -> HttpReply {
     };
     let too_many = |_| {
         let reason = "the connection has too many streams of sessions; close one first";
-        Box::new(refusal(StatusCode::TOO_MANY_REQUESTS, reason))
+        Box::new(too_many(reason, CONNECTION_RETRY))
     };
     connection.use_now();
     Ok(event_stream(opened.map_err(too_many)?))
@@ -91,18 +92,20 @@ async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) ->
     let session = session_id(head)?;
     let (body, _reading) = read_json(connections, head, body).await?;
     let message = read_message(&body).map_err(unreadable)?;
+    let caller = Caller::of(&head.extensions);
+    connections.admission().message(&caller, &message).map_err(|refused| Box::new(refused.response()))?;
     match (connection, &message) {
         (Some(connection), _) => pass_on(&connection, message, session, body).await,
         (None, EnvelopeMessage::Request { method, .. }) if method == "initialize" => {
-            begin(connections, body).await
+            begin(connections, caller, body).await
         }
         (None, _) => Err(bad_request("the header `Acp-Connection-Id` is missing: `initialize` gives it")),
     }
 }
 
 /// A hello that is refused leaves nothing behind.
-async fn begin(connections: &AcpConnections, body: Bytes) -> HttpReply {
-    let connection = connections.begin(CarrierKind::Http).map_err(|why| Box::new(why.response()))?;
+async fn begin(connections: &AcpConnections, caller: Caller, body: Bytes) -> HttpReply {
+    let connection = connections.begin(CarrierKind::Http, caller).map_err(|why| Box::new(why.response()))?;
     let hello = connection.routes.await_hello();
     let taken = connection.take_in(body).await;
     let hello = match taken {
@@ -180,7 +183,9 @@ fn named_connection(connections: &AcpConnections, head: &Parts) -> Result<Arc<Ac
     let Some(id) = header_or_query(head, &CONNECTION_ID, "connectionId")? else {
         return Err(bad_request("the header `Acp-Connection-Id` is missing: `initialize` gives it"));
     };
-    let connection = connections.find(&id).ok_or_else(unknown_connection)?;
+    let caller = Caller::of(&head.extensions);
+    let connection = connections.find(&id).filter(|connection| connection.belongs_to(&caller));
+    let connection = connection.ok_or_else(unknown_connection)?;
     match connection.kind {
         CarrierKind::Http => Ok(connection),
         CarrierKind::WebSocket => Err(bad_request("this connection is a WebSocket: send messages over it")),

@@ -13,8 +13,9 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
-use super::connection::{AcpConnection, CarrierGrip, MessageNotTaken};
-use crate::limits::{FAREWELL_TIME, PIECE_BYTES, PING_TIME, PONG_TIME};
+use super::connection::{AcpConnection, AdmittedCaller, CarrierGrip, MessageNotTaken};
+use crate::limits::{FAREWELL_TIME, PIECE_BYTES, PING_TIME, PONG_TIME, UNREAD_TIME};
+use crate::metrics::ServerMetrics;
 use crate::outbox::{OutboxEnd, OutboxReader, ReadPiece};
 
 /// Whether each message says its number, so that the client can come back with it.
@@ -87,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
                 reason: "taken over by another WebSocket",
                 end: SocketEnd::TakenOver,
             }),
-            end = write(&mut self.sink, &mut reader, ids) => end,
+            end = write(&mut self.sink, &mut reader, ids, connection.admitted.admission.metrics()) => end,
             end = read(&mut self.stream, connection, &heard) => end,
             () = heard.too_long_ago() => PumpEnd::Say(Farewell::lost(CloseCode::Policy, "no pong came")),
         };
@@ -127,13 +128,17 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     sink: &mut SplitSink<WebSocketStream<S>, Message>,
     reader: &mut OutboxReader,
     ids: EventIds,
+    metrics: &ServerMetrics,
 ) -> PumpEnd {
     let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let sent = tokio::select! {
             taken = reader.take() => match taken {
-                ReadPiece::Messages(messages) => send_all(sink, messages, ids).await,
+                ReadPiece::Messages(messages) => {
+                    metrics.sent_over_socket(messages.iter().map(|(_, line)| line.len()).sum());
+                    send_all(sink, messages, ids).await
+                }
                 ReadPiece::End(OutboxEnd::Closed) => {
                     let end = SocketEnd::Left;
                     let reason = "the connection is over";
@@ -191,19 +196,29 @@ fn numbered(number: u64, line: &[u8]) -> Bytes {
     text.into()
 }
 
+/// Leaves its client's messages where they are while it has sent too much: TCP holds it up.
+async fn pause(connection: &AcpConnection, heard: &HeardTime) {
+    let AdmittedCaller { caller, admission, .. } = &connection.admitted;
+    while let Some(wait) = admission.wait_for_bytes(caller) {
+        tokio::time::sleep(wait.min(UNREAD_TIME)).await;
+        heard.set();
+    }
+}
+
 async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut SplitStream<WebSocketStream<S>>,
     connection: &AcpConnection,
     heard: &HeardTime,
 ) -> PumpEnd {
     loop {
+        pause(connection, heard).await;
         let message = match stream.next().await {
             Some(Ok(message)) => message,
             Some(Err(error)) => return wrong_frame(&error),
             None => return PumpEnd::Silent(SocketEnd::Lost),
         };
         match message {
-            Message::Text(text) => match connection.take_in(text.into()).await {
+            Message::Text(text) => match connection.take_frame(text.into()).await {
                 Ok(()) => {}
                 Err(MessageNotTaken::Over) => return PumpEnd::Silent(SocketEnd::Left),
                 Err(MessageNotTaken::Busy) => {
@@ -273,12 +288,14 @@ impl HeardTime {
 mod tests {
     use std::sync::Arc;
 
+    use axum::http::Extensions;
     use tokio::io::{AsyncReadExt, DuplexStream};
     use tokio::sync::mpsc;
 
     use super::super::connection::CarrierKind;
     use super::super::routes::{Routes, StreamLayout};
     use super::*;
+    use crate::admission::{Admission, Caller, ServeLimits};
     use crate::outbox::{Outbox, StreamName};
 
     /// A connection, its client's end, and how its WebSocket ends.
@@ -287,7 +304,12 @@ mod tests {
         let (incoming, _received) = mpsc::channel(1);
         let (outbox, routes) = (Outbox::new(usize::MAX), Arc::new(Routes::new(StreamLayout::One)));
         let kind = CarrierKind::WebSocket;
-        let connection = Arc::new(AcpConnection::new("id".to_owned(), kind, outbox, routes, incoming));
+        let admission = Admission::new(ServeLimits::default(), ServerMetrics::default());
+        let caller = Caller::of(&Extensions::new());
+        let place = admission.connect(&caller).unwrap();
+        let admitted = AdmittedCaller { caller, admission, _place: place };
+        let id = "id".to_owned();
+        let connection = Arc::new(AcpConnection::new(id, kind, outbox, routes, incoming, admitted));
         let reader = connection.outbox.read(StreamName::Connection).unwrap();
         let (socket, served) = (CarriedSocket::new(near, 1 << 16).await, connection.clone());
         let carrying = tokio::spawn(async move {

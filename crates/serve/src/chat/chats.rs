@@ -10,7 +10,6 @@ use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::Store;
 use attache_core::ports::store::StoreError;
 use attache_core::prompt::{Prompt, digest};
-use axum::response::Response;
 
 use super::asked::ChatClient;
 use super::events::{Beginning, ChatStream};
@@ -70,7 +69,7 @@ impl Chats {
         message: String,
         prompt: Box<Prompt>,
         again: SaidAgain,
-    ) -> Result<Response, ChatError> {
+    ) -> Result<ChatStream, ChatError> {
         let handle = match self.known(chat).await? {
             Some(id) => self.open(&id).await?,
             None => self.create(chat, directory).await?,
@@ -82,7 +81,7 @@ impl Chats {
         let prompt = Prompt { message_id: Some(message_id.clone()), ..*prompt };
         let ticket = handle.prompt_of(Some(client.clone()), prompt);
         let beginning = Beginning::Message { message_id, outcome: ticket.outcome };
-        Ok(ChatStream::new(self.agent.hub.clone(), attachment, client, beginning).response())
+        Ok(ChatStream::new(self.agent.hub.clone(), attachment, client, beginning))
     }
 
     /// Says to calls what a person said; what comes of it streams.
@@ -91,7 +90,7 @@ impl Chats {
         chat: &str,
         message: String,
         answers: HashMap<String, CallAnswer>,
-    ) -> Result<Response, ChatError> {
+    ) -> Result<ChatStream, ChatError> {
         let id = self.known(chat).await?.ok_or(ChatError::Unknown)?;
         let handle = self.open(&id).await?;
         let client = ChatClient::with(answers);
@@ -103,11 +102,11 @@ impl Chats {
         attachment.participant.ready();
         let stream =
             ChatStream::new(self.agent.hub.clone(), attachment, client, Beginning::Continued { message });
-        Ok(stream.response())
+        Ok(stream)
     }
 
     /// The run in flight from its beginning; `None` if there is none.
-    pub(super) async fn resume(&self, chat: &str) -> Result<Option<Response>, ChatError> {
+    pub(super) async fn resume(&self, chat: &str) -> Result<Option<ChatStream>, ChatError> {
         let Some(id) = self.known(chat).await? else { return Ok(None) };
         if !self.agent.hub.find(&id).await?.status().await?.is_active() {
             return Ok(None);
@@ -121,7 +120,7 @@ impl Chats {
         }
         attachment.participant.ready();
         let stream = ChatStream::new(self.agent.hub.clone(), attachment, client, Beginning::Run);
-        Ok(Some(stream.response()))
+        Ok(Some(stream))
     }
 
     pub(super) async fn stop(&self, chat: &str) -> Result<(), ChatError> {

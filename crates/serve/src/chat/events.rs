@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
 use super::asked::ChatClient;
+use crate::admission::ConnectionPlace;
 use crate::limits::INCOMING;
 
 const DONE: &[u8] = b"data: [DONE]\n\n";
@@ -72,9 +73,12 @@ impl ChatStream {
     }
 
     /// The run goes on, whoever reads it.
-    pub(super) fn response(self) -> Response {
+    pub(super) fn response(self, place: ConnectionPlace) -> Response {
         let (pieces, read) = mpsc::channel::<Bytes>(INCOMING);
-        tokio::spawn(self.run(pieces));
+        tokio::spawn(async move {
+            self.run(pieces).await;
+            drop(place);
+        });
         let pieces = futures_util::stream::unfold(read, |mut read| async move {
             let piece = match tokio::time::timeout(KEEP_ALIVE, read.recv()).await {
                 Ok(piece) => piece?,
