@@ -42,6 +42,7 @@ mod serve;
 mod setting_input;
 mod store_path;
 mod telemetry;
+mod token_table;
 #[cfg(test)]
 mod tests;
 mod web_search;
@@ -56,7 +57,7 @@ use keys::{KEYS, SettingInput, SettingKey};
 pub(crate) use limits::MAX_SCRIPT_BYTES;
 pub(crate) use project::ProjectConfig;
 pub(crate) use provider::{HttpWire, Provider, ProviderModel, ProviderWire, StatedPrice};
-pub(crate) use serve::ServerSettings;
+pub(crate) use serve::{AccessLogTarget, CallerBounds, ServerSettings};
 pub(crate) use telemetry::{HeaderPiece, TelemetrySettings, pieces as header_pieces};
 pub(crate) use web_search::{SearchService, WebSearchSettings};
 

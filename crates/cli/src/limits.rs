@@ -100,3 +100,9 @@ pub(crate) const FOREIGN_PICTURE_BYTES: usize = 1024 * 1024;
 
 /// How long another agent may hold its database against a reader.
 pub(crate) const FOREIGN_WAIT: Duration = Duration::from_secs(2);
+
+/// Lines of the access log that wait for who reads it; further ones are counted and left out.
+pub(crate) const ACCESS_LOG_LINES: usize = 4_096;
+
+/// How long the last lines of the access log may take to leave.
+pub(crate) const ACCESS_LOG_END: Duration = Duration::from_millis(200);

@@ -10,6 +10,7 @@ use attache_core::ports::mcp::{OAuthSettings, PrivateAddresses, ServerSampling, 
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
+    AccessLogTarget, CallerBounds,
     ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin, ProviderModel, ProviderWire,
     SearchService, ServerSettings, Sourced, StatedPrice, TelemetrySettings,
 };
@@ -110,6 +111,40 @@ impl ConfigPage {
             }
         }
         self.number("drain_seconds", serve.drain.value.as_secs(), &serve.drain.origin);
+        self.serve_operation(serve);
+    }
+
+    fn serve_operation(&mut self, serve: &ServerSettings) {
+        let log = match &serve.access_log.value {
+            AccessLogTarget::Stderr => "stderr".to_owned(),
+            AccessLogTarget::Off => "off".to_owned(),
+            AccessLogTarget::File(path) => path.to_string_lossy().into_owned(),
+        };
+        self.entry("access_log", &log, &serve.access_log.origin);
+        if !serve.proxies.value.is_empty() {
+            let proxies = serve.proxies.value.iter().map(ToString::to_string).collect();
+            self.words("proxies", proxies, &serve.proxies.origin);
+        }
+        for (name, bounds) in [("per_token", &serve.per_token), ("per_address", &serve.per_address)] {
+            if *bounds == CallerBounds::default() {
+                continue;
+            }
+            self.line(&format!("\n[serve.{name}]"));
+            if let Some(Sourced { value, origin }) = &bounds.connections {
+                self.number("connections", u64::from(*value), origin);
+            }
+            if let Some(Sourced { value, origin }) = &bounds.prompts_per_minute {
+                self.number("prompts_per_minute", u64::from(*value), origin);
+            }
+            if let Some(Sourced { value, origin }) = &bounds.bytes_per_minute {
+                self.number("bytes_per_minute", *value, origin);
+            }
+        }
+        for token in &serve.tokens {
+            self.line(&format!("\n[serve.tokens.{}]", key(&token.name)));
+            self.entry("hash", &token.digest.to_string(), &token.origin);
+            self.entry("scope", token.scope.as_str(), &token.origin);
+        }
     }
 
     fn words(&mut self, name: &str, words: Vec<String>, origin: &Origin) {

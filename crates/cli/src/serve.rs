@@ -12,9 +12,9 @@ use attache_acp::AgentServices;
 use attache_core::hub::{ModelStandIn, People};
 use attache_core::legible::legible_line;
 use attache_http::{
-    AccessCheck, AccessRules, HttpListener, ListenerAddress, ListenerLimits, QueryToken, behind, host_names,
+    HttpListener, ListenerAddress, ListenerLimits, Observation, RequestObserver, behind, observed,
 };
-use attache_serve::{ACP_PATH, AgentServer, OPEN_PATHS, ServeSettings, WorkspaceHost, limits};
+use attache_serve::{ACP_PATH, AgentServer, ServeSettings, ServerMetrics, WorkspaceHost, limits};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,13 @@ use crate::args::{ListenTarget, ServeArgs};
 use crate::setup::{Setup, Sources};
 use crate::token::{self, HomeToken};
 
+mod access;
+mod access_log;
 mod holder;
+mod metered;
+
+use access_log::AccessLog;
+pub(crate) use metered::MeteredModel;
 
 /// Where clients look first, and how many ports from there on are tried.
 const FIRST_PORT: u16 = 7766;
@@ -37,9 +43,17 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
     if args.show_token {
         return show_token(sources);
     }
+    if args.new_token {
+        access::make_token(&sources.config.file)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let metrics = ServerMetrics::default();
+    let sources = &Sources { metrics: Some(metrics.clone()), ..sources.clone() };
     let setup = Setup::open(sources, args.trace.as_deref(), ModelStandIn::Allowed, People::Present)?;
     let trace = args.trace.as_deref().map(open_trace).transpose()?;
     let (HomeToken::New(token) | HomeToken::Known(token)) = token::open(&sources.dirs.token_file)?;
+    let log = AccessLog::open(&sources.config.serve.access_log.value)?;
+    access::raise_open_files();
     let mut signals = EndSignals::listen()?;
     let listener = listen(args.listen.as_ref()).await?;
     let address = listener.address().clone();
@@ -49,24 +63,27 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
         agent: remote(agent.services(), &workspaces, sources)?,
         store: agent.store(),
         usual_workspace: workspaces.first().cloned().unwrap_or_default(),
+        limits: access::limits(&sources.config.serve),
+        metrics: metrics.clone(),
         max_message_bytes: sources.config.limits.max_line_bytes.value,
         trace: trace.clone(),
     });
-    let check = AccessCheck::of(AccessRules {
-        token,
-        names: host_names(&address, &sources.config.serve.hosts.value),
-        origins: origins(sources),
-        open_paths: OPEN_PATHS,
-        query_token: QueryToken::OnEventStreams,
-    });
+    let check = access::check(&token, &address, &sources.config.serve);
+    let mut observers: Vec<Arc<dyn RequestObserver>> = vec![Arc::new(metrics)];
+    observers.extend(log.clone().map(|log| log as Arc<dyn RequestObserver>));
+    let observation = Observation { observers, proxies: sources.config.serve.proxies.value.clone() };
+    let routes = observed(observation, behind(check, server.router()));
     let end = CancellationToken::new();
-    let serving = tokio::spawn(listener.serve(behind(check, server.router()), end.clone()));
+    let serving = tokio::spawn(listener.serve(routes, end.clone()));
     tell(&address);
     signals.next().await;
     wind_down(&agent, &server, &mut signals, sources.config.serve.drain.value).await;
     end.cancel();
     if tokio::time::timeout(LAST_ANSWERS, serving).await.is_err() {
         tracing::info!("answers were cut");
+    }
+    if let Some(log) = log {
+        log.finish().await;
     }
     agent.end(Vec::new()).await;
     if let Some(trace) = trace {
@@ -113,14 +130,6 @@ fn workspaces(sources: &Sources) -> Result<Vec<PathBuf>> {
         Some(configured) => Ok(configured.value.clone()),
         None => Ok(vec![std::env::current_dir().context("the current directory can't be found")?]),
     }
-}
-
-/// Pages of configured hosts are its own, behind a proxy that encrypts as without one.
-fn origins(sources: &Sources) -> Vec<String> {
-    let settings = &sources.config.serve;
-    let own =
-        settings.hosts.value.iter().flat_map(|host| [format!("https://{host}"), format!("http://{host}")]);
-    settings.origins.value.iter().cloned().chain(own).collect()
 }
 
 async fn listen(target: Option<&ListenTarget>) -> Result<HttpListener> {

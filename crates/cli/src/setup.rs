@@ -20,6 +20,7 @@ use attache_core::watchdog::{Containment, HostContainment};
 use attache_mcp::{HostServers, McpSettings, Variables};
 use attache_models::Http;
 use attache_sandbox::LazySandbox;
+use attache_serve::ServerMetrics;
 use attache_store::{FileBlobs, ReadOnlyStore, SetAside, SqliteStore, StoreLocation};
 use attache_telemetry::OtlpExporter;
 use attache_tools::{
@@ -35,6 +36,7 @@ use crate::damage::{DAMAGED, FOREIGN_JOURNAL, what_became_of, what_was_foreign};
 use crate::dirs::Dirs;
 use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
+use crate::serve::MeteredModel;
 use crate::troubles::Troubles;
 use crate::usage_error::WrongUsage;
 use crate::when;
@@ -49,6 +51,8 @@ pub(crate) struct Sources {
     pub(crate) troubles: Troubles,
     /// What entries of MCP servers may refer to.
     pub(crate) variables: Variables,
+    /// Who counts the calls of models, if anybody does.
+    pub(crate) metrics: Option<ServerMetrics>,
     /// What the environment says is the token of a server elsewhere.
     pub(crate) token: Option<BearerText>,
 }
@@ -76,7 +80,8 @@ impl Sources {
         };
         let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
         let token = environment.text(TOKEN_VARIABLE).map(|text| BearerText(text.to_owned()));
-        Self { config: Arc::new(config), dirs, credentials, opener, troubles, variables, token }
+        let config = Arc::new(config);
+        Self { config, dirs, credentials, opener, troubles, variables, metrics: None, token }
     }
 
     /// The providers as they are now.
@@ -153,7 +158,7 @@ impl Setup {
         let blobs = Arc::new(FileBlobs::new(dirs.blobs.clone()));
         let ids = Arc::new(Ids::new(clock.clone(), seed()));
         let telemetry = crate::telemetry::exporter(sources);
-        let model = traced(Arc::new(providers.clone()), telemetry.as_ref(), &clock, &ids);
+        let model = traced(metered(Arc::new(providers.clone()), sources), telemetry.as_ref(), &clock, &ids);
         let small_model = config.small_model.as_ref().map(|model| model.value.clone());
         let compactor =
             Compactor { model: model.clone(), blobs: blobs.clone(), small_model: small_model.clone() };
@@ -195,6 +200,14 @@ impl Setup {
             store: Arc::new(store.clone()),
         });
         Ok(Self { hub, providers, store, clock, containment, telemetry })
+    }
+}
+
+/// The model as it is, or one whose calls are counted.
+fn metered(model: Arc<dyn Model>, sources: &Sources) -> Arc<dyn Model> {
+    match &sources.metrics {
+        Some(metrics) => Arc::new(MeteredModel { inner: model, metrics: metrics.clone() }),
+        None => model,
     }
 }
 

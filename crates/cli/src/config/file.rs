@@ -128,6 +128,8 @@ impl FileReader<'_> {
                 self.permissions(item, origin, config);
             } else if path == "mcp" {
                 self.servers(item, origin, config);
+            } else if path == "serve.tokens" {
+                self.tokens(item, origin, config);
             } else if path == "hooks" {
                 self.hooks(item, origin, config);
             } else if KEYS
@@ -197,7 +199,7 @@ impl FileReader<'_> {
 }
 
 /// Tables that are no plain keys.
-pub(super) const TABLES: [&str; 4] = ["hooks", "mcp", "permissions", "providers"];
+pub(super) const TABLES: [&str; 5] = ["hooks", "mcp", "permissions", "providers", "serve.tokens"];
 
 /// The same in words.
 const PROJECT_MAY: &str =
@@ -213,7 +215,7 @@ fn unknown_here(path: &str) -> bool {
 /// The keys a table may have: those below `prefix`, up to their next dot.
 pub(super) fn valid_keys(prefix: &str) -> Vec<&'static str> {
     let below = KEYS.iter().filter_map(|key| key.path.strip_prefix(prefix)?.split('.').next());
-    let tables = TABLES.into_iter().filter(|_| prefix.is_empty());
+    let tables = TABLES.into_iter().filter_map(|table| table.strip_prefix(prefix)?.split('.').next());
     let mut valid: Vec<&str> = below.chain(tables).collect();
     valid.sort_unstable();
     valid.dedup();

@@ -11,6 +11,7 @@ use attache_tools::SearchProvider;
 use toml_edit::Value;
 
 use super::error::shown;
+use super::serve::AccessLogTarget;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
 pub(super) use super::setting_input::SettingInput;
@@ -236,6 +237,87 @@ pub(super) const KEYS: &[SettingKey] = &[
         assign: |config, input, origin| {
             let value = Duration::from_secs(input.number(0, 3_600)?);
             config.serve.drain = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.access_log",
+        expected: "\"stderr\", \"off\" or the path of a file",
+        assign: |config, input, origin| {
+            let value = match input.text()? {
+                "" => return Err(SettingRefusal::Mismatch),
+                "stderr" => AccessLogTarget::Stderr,
+                "off" => AccessLogTarget::Off,
+                path => AccessLogTarget::File(input.path(path, config.home.as_deref())?),
+            };
+            config.serve.access_log = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.proxies",
+        expected: "an array of addresses, such as \"127.0.0.1\"",
+        assign: |config, input, origin| {
+            let words = input.words()?;
+            let value = words.iter().map(|word| {
+                let reason = || format!("\"{}\" is no address of IPv4 or IPv6", shown(word));
+                word.parse().map_err(|_| SettingRefusal::Because(reason()))
+            });
+            config.serve.proxies = Sourced { value: value.collect::<Result<_, _>>()?, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.per_token.connections",
+        expected: "a whole number from 1 to 4096",
+        assign: |config, input, origin| {
+            let value = u32::try_from(input.number(1, 4096)?).map_err(|_| SettingRefusal::Mismatch)?;
+            config.serve.per_token.connections = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.per_token.prompts_per_minute",
+        expected: "a whole number from 1 to 1000000",
+        assign: |config, input, origin| {
+            let value = u32::try_from(input.number(1, 1000000)?).map_err(|_| SettingRefusal::Mismatch)?;
+            config.serve.per_token.prompts_per_minute = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.per_token.bytes_per_minute",
+        expected: "a whole number from 1024 to 1099511627776",
+        assign: |config, input, origin| {
+            let value = input.number(1024, 1099511627776)?;
+            config.serve.per_token.bytes_per_minute = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.per_address.connections",
+        expected: "a whole number from 1 to 4096",
+        assign: |config, input, origin| {
+            let value = u32::try_from(input.number(1, 4096)?).map_err(|_| SettingRefusal::Mismatch)?;
+            config.serve.per_address.connections = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.per_address.prompts_per_minute",
+        expected: "a whole number from 1 to 1000000",
+        assign: |config, input, origin| {
+            let value = u32::try_from(input.number(1, 1000000)?).map_err(|_| SettingRefusal::Mismatch)?;
+            config.serve.per_address.prompts_per_minute = Some(Sourced { value, origin });
+            Ok(())
+        },
+    },
+    SettingKey {
+        path: "serve.per_address.bytes_per_minute",
+        expected: "a whole number from 1024 to 1099511627776",
+        assign: |config, input, origin| {
+            let value = input.number(1024, 1099511627776)?;
+            config.serve.per_address.bytes_per_minute = Some(Sourced { value, origin });
             Ok(())
         },
     },

@@ -6,6 +6,7 @@ use super::keys::KEYS;
 use super::mcp_table::SERVER_KEYS;
 use super::oauth_table::OAUTH_KEYS;
 use super::permission_table::RULE_KEYS;
+use super::token_table::TOKEN_KEYS;
 use super::provider_table::{MODEL_KEYS, PRICE_KEYS, PROVIDER_KEYS};
 
 /// A key that holds one value.
@@ -31,6 +32,7 @@ pub(crate) fn tables() -> Vec<(&'static str, &'static [&'static str])> {
         ("[[hooks]]", &HOOK_KEYS),
         ("[mcp.NAME]", &SERVER_KEYS),
         ("[mcp.NAME.oauth]", &OAUTH_KEYS),
+        ("[serve.tokens.NAME]", &TOKEN_KEYS),
         ("[providers.NAME]", &PROVIDER_KEYS),
         ("[providers.NAME.models.\"MODEL\"]", &MODEL_KEYS),
         ("[providers.NAME.models.\"MODEL\".price]", &PRICE_KEYS),

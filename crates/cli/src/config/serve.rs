@@ -1,8 +1,11 @@
-//! `[serve]`: where remote sessions may work, which names and pages may come in, and how an end is waited for.
+//! `[serve]`: where remote sessions may work, who may come in and how often, what is written down of it, and how
+//! an end is waited for.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::token_table::ConfiguredToken;
 use super::{Origin, Sourced};
 
 /// How long runs may go on once the server is asked to end: most answers are over by then.
@@ -17,6 +20,28 @@ pub(crate) struct ServerSettings {
     /// Origins of pages that may come in beside its own.
     pub(crate) origins: Sourced<Vec<String>>,
     pub(crate) drain: Sourced<Duration>,
+    pub(crate) access_log: Sourced<AccessLogTarget>,
+    /// Proxies whose word about the addresses of clients counts.
+    pub(crate) proxies: Sourced<Vec<IpAddr>>,
+    pub(crate) per_token: CallerBounds,
+    pub(crate) per_address: CallerBounds,
+    pub(crate) tokens: Vec<ConfiguredToken>,
+}
+
+/// Where a line for each request goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AccessLogTarget {
+    Stderr,
+    Off,
+    File(PathBuf),
+}
+
+/// `None`: what the server has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CallerBounds {
+    pub(crate) connections: Option<Sourced<u32>>,
+    pub(crate) prompts_per_minute: Option<Sourced<u32>>,
+    pub(crate) bytes_per_minute: Option<Sourced<u64>>,
 }
 
 impl Default for ServerSettings {
@@ -24,7 +49,17 @@ impl Default for ServerSettings {
         fn usual<T>(value: T) -> Sourced<T> {
             Sourced { value, origin: Origin::Default }
         }
-        Self { workspaces: None, hosts: usual(Vec::new()), origins: usual(Vec::new()), drain: usual(DRAIN) }
+        Self {
+            workspaces: None,
+            hosts: usual(Vec::new()),
+            origins: usual(Vec::new()),
+            drain: usual(DRAIN),
+            access_log: usual(AccessLogTarget::Stderr),
+            proxies: usual(Vec::new()),
+            per_token: CallerBounds::default(),
+            per_address: CallerBounds::default(),
+            tokens: Vec::new(),
+        }
     }
 }
 

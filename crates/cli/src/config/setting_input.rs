@@ -40,14 +40,16 @@ impl<'a> SettingInput<'a> {
             }
             Self::Text(text) => text.split(':').collect(),
         };
-        let absolute = |text: &str| {
-            let path = match (text.strip_prefix("~/"), home) {
-                (Some(below), Some(home)) => home.join(below),
-                _ => self.directory().map_or_else(|| PathBuf::from(text), |directory| directory.join(text)),
-            };
-            std::path::absolute(&path).map_err(|_| SettingRefusal::Mismatch)
+        texts.into_iter().map(|text| self.path(text, home)).collect()
+    }
+
+    /// One path that stands there.
+    pub(super) fn path(&self, text: &str, home: Option<&Path>) -> Result<PathBuf, SettingRefusal> {
+        let path = match (text.strip_prefix("~/"), home) {
+            (Some(below), Some(home)) => home.join(below),
+            _ => self.directory().map_or_else(|| PathBuf::from(text), |directory| directory.join(text)),
         };
-        texts.into_iter().map(absolute).collect()
+        std::path::absolute(&path).map_err(|_| SettingRefusal::Mismatch)
     }
 
     /// Several words: an array in the file, commas between them in a variable.

@@ -12,10 +12,14 @@ use crate::server::{PATIENCE, SCRIPT, Server, hello};
 use crate::sockets::{self, UPGRADE};
 
 /// Every route there is, and one that there is not.
-const ROUTES: [(&str, &str); 7] = [
+const ROUTES: [(&str, &str); 11] = [
     ("POST", "/acp"),
     ("GET", "/acp"),
     ("DELETE", "/acp"),
+    ("POST", "/api/chat"),
+    ("GET", "/api/chat/one/stream"),
+    ("POST", "/api/chat/one/stop"),
+    ("GET", "/metrics"),
     ("GET", "/readyz"),
     ("GET", "/"),
     ("GET", "/nothing"),

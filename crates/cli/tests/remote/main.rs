@@ -11,6 +11,7 @@ mod cuts;
 mod ending;
 mod frames;
 mod official_client;
+mod operation;
 mod plain_http;
 mod protocol;
 mod rows_over_http;

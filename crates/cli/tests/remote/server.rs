@@ -1,14 +1,15 @@
 //! A served process, and the token and address that its clients need.
 
 use std::process::Stdio;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_testkit::binary::Home;
 use attache_testkit::client::TestClient;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, BufReader, Lines};
-use tokio::process::{Child, ChildStderr};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Child;
 
 use crate::plain_http::{Events, HttpAnswer, raw, request};
 use crate::{sockets, streams};
@@ -35,8 +36,8 @@ pub(crate) struct Server {
     /// `HOST:PORT`.
     pub(crate) address: String,
     pub(crate) token: String,
-    /// Kept open: what the server says meets no broken pipe.
-    _errors: Lines<BufReader<ChildStderr>>,
+    /// What it has said on stderr; always read, so that it never waits for us.
+    pub(crate) told: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -50,21 +51,45 @@ impl Server {
 
     /// Listening there; the address is read from what it says.
     pub(crate) async fn at(home: Home, listen: &str, arguments: &[&str]) -> Self {
+        Self::by(home, &[&["--listen", listen], arguments].concat()).await
+    }
+
+    /// With these arguments alone.
+    pub(crate) async fn by(home: Home, arguments: &[&str]) -> Self {
         let mut command = home.command();
-        command.args(["serve", "--listen", listen]).args(arguments);
+        command.arg("serve").args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap()).lines();
+        let told = Arc::<Mutex<Vec<String>>>::default();
         let address = loop {
             let line = tokio::time::timeout(PATIENCE, errors.next_line()).await.expect("it says nothing");
             let line = line.unwrap().expect("it ended at once");
+            told.lock().unwrap().push(line.clone());
             if let Some((_, rest)) = line.split_once("ACP at ") {
                 let place = rest.split("/acp").next().unwrap().trim_end_matches(", ");
                 break place.trim_start_matches("http://").to_owned();
             }
         };
         let token = std::fs::read_to_string(home.home().join("token")).unwrap().trim().to_owned();
-        Self { home, child, address, token, _errors: errors }
+        let heard = told.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = errors.next_line().await {
+                heard.lock().unwrap().push(line);
+            }
+        });
+        Self { home, child, address, token, told }
+    }
+
+    pub(crate) async fn wait_until_told(&self, words: &str) {
+        let told = async {
+            while !self.told.lock().unwrap().iter().any(|line| line.contains(words)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, told).await.is_err() {
+            panic!("{words:?} is not in {:?}", self.told.lock().unwrap());
+        }
     }
 
     pub(crate) async fn raw(&self, bytes: &[u8]) -> HttpAnswer {

@@ -4,4 +4,5 @@
 
 mod endings;
 mod receiver;
+mod served;
 mod traces;

@@ -1,0 +1,81 @@
+//! Reads `[serve.tokens.NAME]` of the file: digests of tokens, never tokens.
+
+use attache_http::{OWN_NAME, Scope, TokenDigest};
+use toml_edit::Item;
+
+use super::error::shown;
+use super::file::{FileReader, found_item};
+use super::keys::mismatch;
+use super::{Config, Origin, Sourced};
+
+pub(super) const TOKEN_KEYS: [&str; 2] = ["hash", "scope"];
+
+/// Names that callers have who bring none of these tokens.
+const TAKEN_NAMES: [&str; 3] = [OWN_NAME, "page", "unknown"];
+
+/// Stands in each line of the log.
+const LONGEST_NAME: usize = 64;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ConfiguredToken {
+    pub(crate) name: String,
+    pub(crate) digest: TokenDigest,
+    pub(crate) scope: Scope,
+    pub(crate) origin: Origin,
+}
+
+impl FileReader<'_> {
+    pub(super) fn tokens(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+        let Some(table) = item.as_table_like() else {
+            return self.refuse(origin, mismatch("serve.tokens", "a table of tokens", &found_item(item)));
+        };
+        for (name, item) in table.iter() {
+            let origin = self.origin(table, name);
+            let token = self.token(name, item, origin);
+            config.serve.tokens.extend(token);
+        }
+    }
+
+    fn token(&mut self, name: &str, item: &Item, origin: Origin) -> Option<ConfiguredToken> {
+        let path = format!("serve.tokens.{name}");
+        let Some(entries) = item.as_table_like() else {
+            self.refuse(origin, mismatch(&path, "a table with hash and scope", &found_item(item)));
+            return None;
+        };
+        self.unknown_keys(&path, entries, &TOKEN_KEYS, &TOKEN_KEYS);
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
+            let name = shown(name);
+            self.refuse(
+                origin,
+                format!("`serve.tokens`: \"{name}\" is no name: letters, digits, `-`, `_` and `.`, up to {LONGEST_NAME}"),
+            );
+            return None;
+        }
+        if TAKEN_NAMES.contains(&name) {
+            self.refuse(origin, format!("`{path}`: this name is taken; use another"));
+            return None;
+        }
+        // What is no digest may be a token: it is not repeated.
+        let expected = "\"sha256:\" and 64 hexadecimal digits, as `attache serve --new-token` tells";
+        let hash = match entries.get("hash").map(|hash| hash.as_str().and_then(TokenDigest::parse)) {
+            Some(Some(digest)) => digest,
+            found => {
+                let origin = found.map_or(origin, |_| self.origin(entries, "hash"));
+                self.refuse(origin, format!("`{path}.hash`: expected {expected}"));
+                return None;
+            }
+        };
+        let scope = |item: &Item| {
+            let text = item.as_str()?;
+            Scope::EACH.into_iter().find(|scope| scope.as_str() == text)
+        };
+        let expected = "\"read\", \"talk\" or \"all\"";
+        if !entries.contains_key("scope") {
+            self.refuse(origin, format!("`{path}` needs scope, {expected}"));
+            return None;
+        }
+        let Sourced { value: scope, .. } = self.entry(&path, entries, "scope", expected, scope)?;
+        Some(ConfiguredToken { name: name.to_owned(), digest: hash, scope, origin })
+    }
+}
