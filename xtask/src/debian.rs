@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use crate::house::{House, is_installed, output, run};
 
 /// Program → package. Rust, Node and npm are the machine's own and not ours to install.
-const NEEDED: [(&str, &str); 7] = [
+const NEEDED: [(&str, &str); 8] = [
     // A desktop's keyring, as keys are kept in it.
     ("dbus-daemon", "dbus-daemon"),
     ("gnome-keyring-daemon", "gnome-keyring"),
@@ -15,6 +15,8 @@ const NEEDED: [(&str, &str); 7] = [
     ("rg", "ripgrep"),
     // Tells which programs a shell really ran.
     ("strace", "strace"),
+    // A proxy before a server, as documented.
+    ("nginx", "nginx-light"),
     // Terminals that tests look at.
     ("tmux", "tmux"),
     // libFuzzer is C++ and built from source with the fuzz targets.

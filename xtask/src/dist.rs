@@ -152,6 +152,8 @@ fn fill(house: &House, release: &Release, crates: &[Value], stage: &Path) -> Res
     for name in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "THIRD-PARTY.md"] {
         fs::copy(house.path(name), stage.join(name)).with_context(|| format!("cannot copy {name}"))?;
     }
+    let unit = "attache.service";
+    fs::copy(house.path("packaging").join(unit), stage.join(unit)).context("cannot copy the unit")?;
     let program = release.program.to_string_lossy();
     house::run(house.program(&program).arg("manual").arg(stage.join("man")))?;
     for (shell, file) in COMPLETIONS {

@@ -12,6 +12,9 @@ use super::{COMPLETIONS, Release};
 const ARCHITECTURES: [(&str, &str); 2] =
     [("x86_64-unknown-linux-gnu", "amd64"), ("aarch64-unknown-linux-gnu", "arm64")];
 
+/// Of users, who start it themselves.
+const UNIT_PLACE: &str = "./usr/lib/systemd/user/attache.service";
+
 /// The package and its name; `None` for a target without one.
 pub(super) fn package(release: &Release, stage: &Path) -> Result<Option<(String, Vec<u8>)>> {
     let Some((_, architecture)) = ARCHITECTURES.iter().find(|(target, _)| *target == release.target) else {
@@ -73,6 +76,7 @@ fn places(stage: &Path) -> Result<Vec<Place>> {
     {
         places.push((format!("./usr/share/doc/attache/{name}"), EntryKind::File, read(name)?));
     }
+    places.push((UNIT_PLACE.to_owned(), EntryKind::File, read("attache.service")?));
     let copyright = b"Copyright (c) 2026 The attache authors. MIT or Apache-2.0, at your option: LICENSE-MIT, LICENSE-APACHE.\n\
                       What is in it beside: THIRD-PARTY.md, LICENCES.txt.\n";
     places.push(("./usr/share/doc/attache/copyright".to_owned(), EntryKind::File, copyright.to_vec()));

@@ -104,6 +104,7 @@ fn tar_dpkg_and_sha256sum_read_what_was_made() {
         let inside = said(Command::new("dpkg-deb").arg("--contents").arg(&package));
         for place in [
             "./usr/bin/attache",
+            "./usr/lib/systemd/user/attache.service",
             "./usr/share/man/man1/attache.1",
             "./usr/share/zsh/vendor-completions/_attache",
         ] {

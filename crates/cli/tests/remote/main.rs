@@ -8,6 +8,7 @@ mod bridged;
 mod chats;
 mod clients;
 mod cuts;
+mod deployment;
 mod ending;
 mod frames;
 mod official_client;

@@ -114,8 +114,17 @@ async fn each_request_is_a_line_that_names_its_token_and_holds_no_secret() {
     drop(server.request(("GET", &path), &[("authorization", ""), ("accept", "text/html")], "").await);
     request(&server.address, &token, ("GET", "/readyz"), &[], "").await;
     request(&server.address, "wrong", ("GET", "/no"), &[], "").await;
+    let written = async {
+        loop {
+            let text = std::fs::read_to_string(&log).unwrap_or_default();
+            if text.lines().count() >= 5 {
+                return text;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let log = tokio::time::timeout(PATIENCE, written).await.expect("lines are missing");
     server.stop().await;
-    let log = std::fs::read_to_string(log).unwrap();
     for part in [
         " 127.0.0.1 owner POST /acp 200 ",
         " 127.0.0.1 owner GET /acp 200 ",
