@@ -295,7 +295,7 @@ async fn mistakes_about_tokens_name_file_line_and_key_and_never_the_token() {
         home.write_config(&config);
         let output = home.command().args(["serve", "--listen", "127.0.0.1:0"]).output().await.unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{config}: {told}");
+        assert!(!output.status.success(), "{config}: {told}");
         assert!(told.contains("config.toml:") && told.contains(expected), "{config}: {told}");
         assert!(!told.contains(&secret), "{told}");
     }
