@@ -42,9 +42,9 @@ mod serve;
 mod setting_input;
 mod store_path;
 mod telemetry;
-mod token_table;
 #[cfg(test)]
 mod tests;
+mod token_table;
 mod web_search;
 
 pub(crate) use document::{open_document, store_document};

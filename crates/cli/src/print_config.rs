@@ -10,9 +10,8 @@ use attache_core::ports::mcp::{OAuthSettings, PrivateAddresses, ServerSampling, 
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
-    AccessLogTarget, CallerBounds,
-    ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin, ProviderModel, ProviderWire,
-    SearchService, ServerSettings, Sourced, StatedPrice, TelemetrySettings,
+    AccessLogTarget, CallerBounds, ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin,
+    ProviderModel, ProviderWire, SearchService, ServerSettings, Sourced, StatedPrice, TelemetrySettings,
 };
 use crate::projects::configuration_in;
 use crate::providers::{

@@ -80,7 +80,8 @@ impl AccessCheck {
             return Err(Box::new(refusal(StatusCode::FORBIDDEN, "pages of other origins may not come in")));
         }
         let path = request.uri().path();
-        if rules.open_paths.contains(&path) || rules.signed_paths.iter().any(|below| path.starts_with(below)) {
+        if rules.open_paths.contains(&path) || rules.signed_paths.iter().any(|below| path.starts_with(below))
+        {
             return Ok(None);
         }
         if let Some(requester) = rules.requester(request) {

@@ -59,11 +59,7 @@ pub fn observed(observation: Observation, routes: Router) -> Router {
     routes.layer(middleware::from_fn_with_state(Arc::new(observation), observe))
 }
 
-async fn observe(
-    State(observation): State<Arc<Observation>>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+async fn observe(State(observation): State<Arc<Observation>>, mut request: Request, next: Next) -> Response {
     let began = Instant::now();
     let peer = request.extensions().get::<PeerAddress>().copied().unwrap_or(PeerAddress(None));
     let client = client_address(peer, request.headers(), &observation.proxies);

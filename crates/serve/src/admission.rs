@@ -151,7 +151,8 @@ impl Admission {
 
     /// One message of ACP, whatever carries it.
     pub(crate) fn message(&self, caller: &Caller, message: &EnvelopeMessage) -> Result<(), NotAdmitted> {
-        let (EnvelopeMessage::Request { method, .. } | EnvelopeMessage::Notification { method, .. }) = message
+        let (EnvelopeMessage::Request { method, .. } | EnvelopeMessage::Notification { method, .. }) =
+            message
         else {
             // Who may not talk is asked nothing, and an answer to nothing is passed over.
             return Ok(());

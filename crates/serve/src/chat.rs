@@ -74,11 +74,7 @@ async fn prompt(State(state): State<ChatState>, request: Request) -> Response {
     streamed.map_or_else(|error| refused(&error), |stream| stream.response(place))
 }
 
-async fn resume(
-    State(state): State<ChatState>,
-    Path(chat): Path<String>,
-    request: Request,
-) -> Response {
+async fn resume(State(state): State<ChatState>, Path(chat): Path<String>, request: Request) -> Response {
     let place = match state.connections.admission().connect(&Caller::of(request.extensions())) {
         Ok(place) => place,
         Err(refused) => return refused.response(),

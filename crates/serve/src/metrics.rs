@@ -174,14 +174,18 @@ impl ServerMetrics {
         page.plain("websocket_sent_bytes_total", "counter", help, &counters.socket_sent_bytes);
         let help = "Bytes of bodies and messages that clients sent.";
         page.plain("received_bytes_total", "counter", help, &counters.received_bytes);
-        page.one("connections_open", "gauge", "Connections of ACP.", &[(String::new(), gauges.connections as u64)]);
+        page.one(
+            "connections_open",
+            "gauge",
+            "Connections of ACP.",
+            &[(String::new(), gauges.connections as u64)],
+        );
         page.plain("connections_total", "counter", "Connections of ACP that began.", &counters.connections);
         let open = [(String::new(), gauges.open_sessions as u64)];
         page.one("sessions_open", "gauge", "Sessions that are open.", &open);
         let prompts = PromptWay::EACH.iter().zip(&counters.prompts);
-        let prompts: Vec<_> = prompts
-            .map(|(way, count)| (format!("way=\"{}\"", way.as_str()), count.load(Relaxed)))
-            .collect();
+        let prompts: Vec<_> =
+            prompts.map(|(way, count)| (format!("way=\"{}\"", way.as_str()), count.load(Relaxed))).collect();
         page.one("prompts_total", "counter", "Prompts that were taken.", &prompts);
         page.plain("turns_started_total", "counter", "Turns that began.", &counters.turns_started);
         let ends = [
@@ -192,7 +196,12 @@ impl ServerMetrics {
         let ends = ends.map(|(label, count)| (label.to_owned(), count.load(Relaxed)));
         page.one("turns_total", "counter", "Turns that ended, by how.", &ends);
         page.plain("approvals_requested_total", "counter", "Calls that asked a person.", &counters.approvals);
-        page.plain("model_calls_total", "counter", "Calls of models that were answered.", &counters.model_calls);
+        page.plain(
+            "model_calls_total",
+            "counter",
+            "Calls of models that were answered.",
+            &counters.model_calls,
+        );
         let help = "Calls of models that failed.";
         page.plain("model_failures_total", "counter", help, &counters.model_failures);
         let tokens = TOKEN_KINDS.iter().zip(&counters.tokens);

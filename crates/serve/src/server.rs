@@ -65,7 +65,10 @@ impl AgentServer {
             .route("/metrics", get(metrics))
             .with_state(self.connections.clone());
         let chat = ChatState { chats: self.chats.clone(), connections: self.connections.clone() };
-        own.merge(acp_router(self.connections.clone())).merge(chat_router(chat)).fallback(nothing_here).layer(from_fn(check_scope))
+        own.merge(acp_router(self.connections.clone()))
+            .merge(chat_router(chat))
+            .fallback(nothing_here)
+            .layer(from_fn(check_scope))
     }
 
     /// Nobody new comes in from here on; those that are there go on.

@@ -11,9 +11,9 @@ use attache_tools::SearchProvider;
 use toml_edit::Value;
 
 use super::error::shown;
-use super::serve::AccessLogTarget;
 use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
+use super::serve::AccessLogTarget;
 pub(super) use super::setting_input::SettingInput;
 use super::{ChatKeys, Config, Durability, Origin, Sandbox, Sourced, Thoughts, serve, store_path, telemetry};
 

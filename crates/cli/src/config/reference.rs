@@ -6,8 +6,8 @@ use super::keys::KEYS;
 use super::mcp_table::SERVER_KEYS;
 use super::oauth_table::OAUTH_KEYS;
 use super::permission_table::RULE_KEYS;
-use super::token_table::TOKEN_KEYS;
 use super::provider_table::{MODEL_KEYS, PRICE_KEYS, PROVIDER_KEYS};
+use super::token_table::TOKEN_KEYS;
 
 /// A key that holds one value.
 pub(crate) struct KeyReference {

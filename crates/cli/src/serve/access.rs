@@ -13,7 +13,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::answer;
 use crate::config::{CallerBounds, ServerSettings, Sourced};
 
-pub(super) fn check(token: &BearerToken, address: &ListenerAddress, settings: &ServerSettings) -> AccessCheck {
+pub(super) fn check(
+    token: &BearerToken,
+    address: &ListenerAddress,
+    settings: &ServerSettings,
+) -> AccessCheck {
     let others = settings.tokens.iter().map(|token| NamedToken {
         requester: Requester { name: token.name.as_str().into(), scope: token.scope },
         digest: token.digest,

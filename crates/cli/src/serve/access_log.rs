@@ -35,7 +35,8 @@ impl AccessLog {
             AccessLogTarget::Off => return Ok(None),
             AccessLogTarget::Stderr => LogOutput::Stderr,
             AccessLogTarget::File(path) => {
-                let file = open_file(path).with_context(|| format!("`serve.access_log`: {}", path.display()))?;
+                let file =
+                    open_file(path).with_context(|| format!("`serve.access_log`: {}", path.display()))?;
                 LogOutput::File { path: path.clone(), file }
             }
         };
@@ -114,7 +115,8 @@ fn write_all(mut output: LogOutput, queued: &Receiver<String>, lost: &AtomicU64)
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let missing = lost.swap(0, Ordering::Relaxed);
-        let told = (missing > 0).then(|| format!("attache: {missing} lines of the access log were left out\n"));
+        let told =
+            (missing > 0).then(|| format!("attache: {missing} lines of the access log were left out\n"));
         let text = text + told.as_deref().unwrap_or_default();
         if !text.is_empty()
             && let Err(error) = output.write(&text)

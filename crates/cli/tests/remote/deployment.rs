@@ -55,7 +55,14 @@ async fn nginx_as_documented_passes_streams_sockets_and_addresses_on() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     let told = || std::fs::read_to_string(place.join("error.log")).unwrap_or_default();
-    let answer = request(&proxy, &server.token, ("POST", "/acp"), &[("x-forwarded-for", "192.0.2.7")], &hello().to_string()).await;
+    let answer = request(
+        &proxy,
+        &server.token,
+        ("POST", "/acp"),
+        &[("x-forwarded-for", "192.0.2.7")],
+        &hello().to_string(),
+    )
+    .await;
     assert_eq!(answer.status, 200, "{answer:?} {} {config}", told());
     // The client of the proxy is told, and not what that client says of itself.
     server.wait_until_told(" 127.0.0.1 owner POST /acp 200 ").await;
@@ -69,7 +76,8 @@ async fn nginx_as_documented_passes_streams_sockets_and_addresses_on() {
     };
     let params = json!({ "cwd": server.home.workspace(), "mcpServers": [] });
     said(json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params })).await;
-    let session = events.until(|message| message["id"] == 1).await.pop().unwrap()["result"]["sessionId"].clone();
+    let session =
+        events.until(|message| message["id"] == 1).await.pop().unwrap()["result"]["sessionId"].clone();
     let prompt = json!([{ "type": "text", "text": "slow" }]);
     let params = json!({ "sessionId": session, "prompt": prompt });
     said(json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params })).await;

@@ -33,7 +33,8 @@ async fn served(config: &str) -> Server {
 async fn new_token(home: &Home, name: &str, scope: &str) -> (String, String) {
     let output = home.command().args(["serve", "--new-token"]).output().await.unwrap();
     assert!(output.status.success());
-    let (token, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    let (token, told) =
+        (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     let token = token.trim().to_owned();
     assert!(!told.contains(&token), "{told}");
     let hash = told.lines().find(|line| line.starts_with("hash = ")).expect("the line to write").to_owned();
@@ -67,7 +68,8 @@ async fn figures_tell_connections_prompts_turns_tokens_cost_and_errors() {
     let agent = server.socket_client().await;
     let session = agent.new_session(&server.home.workspace()).await;
     let prompt = json!([{ "type": "text", "text": "fail" }]);
-    let failed = agent.client.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
+    let failed =
+        agent.client.request("session/prompt", json!({ "sessionId": session, "prompt": prompt })).await;
     assert!(failed.is_err(), "{failed:?}");
     assert_eq!(chat(&server, "one", "cost").await.status, 200);
     assert_eq!(server.request(("GET", "/metrics"), &[("authorization", "")], "").await.status, 401);
@@ -91,7 +93,10 @@ async fn figures_tell_connections_prompts_turns_tokens_cost_and_errors() {
     assert!(figure(&after, "model_tokens_total{kind=\"input\"}") >= 1_000_000.0, "{after}");
     assert!(figure(&after, "model_tokens_total{kind=\"cache_read\"}") >= 10.0, "{after}");
     assert!(figure(&after, "model_cost_dollars_total") >= 2.0, "{after}");
-    assert!(figure(&after, "received_bytes_total") > 200.0 && figure(&after, "websocket_sent_bytes_total") > 200.0);
+    assert!(
+        figure(&after, "received_bytes_total") > 200.0
+            && figure(&after, "websocket_sent_bytes_total") > 200.0
+    );
     // Whatever has happened, no name is in it, and it does not grow.
     assert!(!after.contains(&session) && !after.contains("one"), "{after}");
     for number in 0..20 {
@@ -162,8 +167,7 @@ async fn a_token_may_do_what_its_scope_says() {
     home.write_config(&format!("{of_read}{of_talk}{of_all}"));
     let server = Server::of(home, &[]).await;
     let begin = async |token: &str| {
-        let answer =
-            request(&server.address, token, ("POST", "/acp"), &[], &hello().to_string()).await;
+        let answer = request(&server.address, token, ("POST", "/acp"), &[], &hello().to_string()).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         answer.header("acp-connection-id").unwrap().to_owned()
     };
@@ -255,7 +259,10 @@ async fn a_socket_that_sends_too_much_is_held_up() {
     let server = served("[serve.per_token]\nbytes_per_minute = 60000\n").await;
     let agent = server.socket_client().await;
     // A second's worth of bytes beyond the limit.
-    agent.client.send_line(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"$/x\",\"params\":{{\"x\":\"{}\"}}}}", "x".repeat(61_500)).as_bytes());
+    agent.client.send_line(
+        format!("{{\"jsonrpc\":\"2.0\",\"method\":\"$/x\",\"params\":{{\"x\":\"{}\"}}}}", "x".repeat(61_500))
+            .as_bytes(),
+    );
     let begun = std::time::Instant::now();
     tokio::time::timeout(PATIENCE, agent.client.expect("session/list", json!({}))).await.unwrap();
     assert!(begun.elapsed() >= Duration::from_secs(1), "{:?}", begun.elapsed());
@@ -284,7 +291,10 @@ async fn mistakes_about_tokens_name_file_line_and_key_and_never_the_token() {
     for (config, expected) in [
         (format!("[serve.tokens.ci]\nhash = \"{secret}\"\nscope = \"all\"\n"), "`serve.tokens.ci.hash`"),
         ("[serve.tokens.ci]\nscope = \"all\"\n".to_owned(), "`serve.tokens.ci.hash`"),
-        (format!("[serve.tokens.ci]\nhash = \"sha256:{secret}\"\nscope = \"some\"\n"), "`serve.tokens.ci.scope`"),
+        (
+            format!("[serve.tokens.ci]\nhash = \"sha256:{secret}\"\nscope = \"some\"\n"),
+            "`serve.tokens.ci.scope`",
+        ),
         (format!("[serve.tokens.ci]\nhash = \"sha256:{secret}\"\n"), "needs scope"),
         (format!("[serve.tokens.owner]\nhash = \"sha256:{secret}\"\nscope = \"all\"\n"), "name is taken"),
         (format!("[serve.tokens.\"a b\"]\nhash = \"sha256:{secret}\"\nscope = \"all\"\n"), "is no name"),

@@ -25,7 +25,8 @@ async fn turns_of_a_server_are_traced_whoever_asked() {
     };
     let reading = tokio::spawn(async move { while let Ok(Some(_)) = told.next_line().await {} });
     for _ in 0..2 {
-        let said = home.command().args(["chat", "-p", "hello", "--connect", &address]).output().await.unwrap();
+        let said =
+            home.command().args(["chat", "-p", "hello", "--connect", &address]).output().await.unwrap();
         assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     }
     let pid = child.id().and_then(|id| rustix::process::Pid::from_raw(i32::try_from(id).ok()?)).unwrap();

@@ -19,7 +19,8 @@ use super::connection::{AcpConnection, AdmittedCaller, CarrierKind};
 use super::routes::{Routes, StreamLayout};
 use crate::admission::{Admission, Caller, NotAdmitted, too_many};
 use crate::limits::{
-    BODY_BYTES, CONNECTION_RETRY, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS, SOCKET_UNREAD_BYTES,
+    BODY_BYTES, CONNECTION_RETRY, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS,
+    SOCKET_UNREAD_BYTES,
 };
 use crate::outbox::{Outbox, OutboxEnd};
 use crate::server::ServeSettings;
@@ -56,9 +57,7 @@ pub(super) enum ConnectionRefusal {
 impl ConnectionRefusal {
     pub(super) fn response(&self) -> Response {
         match self {
-            Self::TooMany => {
-                too_many("there are too many connections; end one first", CONNECTION_RETRY)
-            }
+            Self::TooMany => too_many("there are too many connections; end one first", CONNECTION_RETRY),
             Self::NotAdmitted(refused) => refused.response(),
             Self::GoingDown => {
                 refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is going down; come back later")

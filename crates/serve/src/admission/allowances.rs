@@ -110,7 +110,8 @@ impl Allowances {
     /// Those with limits among the two that a request stands for.
     fn limited(&self, token: &Arc<str>, address: Option<IpAddr>) -> Vec<(LimitedCaller, CallerLimits)> {
         let none = CallerLimits::default();
-        let address = address.map(|address| (LimitedCaller::Address(network(address)), self.limits.per_address));
+        let address =
+            address.map(|address| (LimitedCaller::Address(network(address)), self.limits.per_address));
         let token = (LimitedCaller::Token(token.clone()), self.limits.per_token);
         std::iter::once(token).chain(address).filter(|(_, limits)| *limits != none).collect()
     }
@@ -229,8 +230,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn prompts_come_back_over_a_minute() {
-        let limited =
-            allowances(CallerLimits { prompts_per_minute: Some(2), ..CallerLimits::default() });
+        let limited = allowances(CallerLimits { prompts_per_minute: Some(2), ..CallerLimits::default() });
         let (ci, other, here) = ("ci".into(), "other".into(), address("127.0.0.1"));
         assert_eq!(limited.prompt(&ci, here), Ok(()));
         assert_eq!(limited.prompt(&ci, here), Ok(()));
