@@ -132,14 +132,13 @@ impl Admission {
 
     /// Whether a body of this caller is read at all.
     pub(crate) fn check_bytes(&self, caller: &Caller) -> Result<(), NotAdmitted> {
-        Ok(self.allowances.bytes(&caller.requester.name, caller.address, 0)?)
+        Ok(self.allowances.check_bytes(&caller.requester.name, caller.address)?)
     }
 
     /// What came with a body.
     pub(crate) fn spend_bytes(&self, caller: &Caller, bytes: usize) {
         self.metrics.received(bytes);
-        // Whoever was let in is in debt afterwards at most.
-        drop(self.allowances.bytes(&caller.requester.name, caller.address, bytes));
+        self.allowances.spend_bytes(&caller.requester.name, caller.address, bytes);
     }
 
     /// One more prompt.
@@ -181,6 +180,6 @@ impl Admission {
 
     /// How long the next message over a WebSocket has to wait: it can't be refused once it was sent.
     pub(crate) fn wait_for_bytes(&self, caller: &Caller) -> Option<Duration> {
-        self.allowances.bytes(&caller.requester.name, caller.address, 0).err().map(|over| over.retry)
+        self.allowances.check_bytes(&caller.requester.name, caller.address).err().map(|over| over.retry)
     }
 }

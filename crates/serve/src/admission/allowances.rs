@@ -165,21 +165,23 @@ impl Allowances {
     }
 
     /// A message is taken whole or not: who has anything left may have more, and pays for it afterwards.
-    pub(super) fn bytes(
-        &self,
-        token: &Arc<str>,
-        address: Option<IpAddr>,
-        bytes: usize,
-    ) -> Result<(), Exhausted> {
-        let callers = self.limited(token, address);
-        if bytes > 0 {
-            let spent = |used: &mut CallerUse| used.bytes.spent += bytes as f64;
-            return self.with(&callers, "bytes", |_, _, _| None, spent);
-        }
+    pub(super) fn check_bytes(&self, token: &Arc<str>, address: Option<IpAddr>) -> Result<(), Exhausted> {
         let wait = |used: &mut CallerUse, limits: &CallerLimits, now: Instant| {
             limits.bytes_per_minute.and_then(|most| used.bytes.wait(most as f64, 1.0, now))
         };
-        self.with(&callers, "bytes", wait, |_| ())
+        self.with(&self.limited(token, address), "bytes", wait, |_| ())
+    }
+
+    pub(super) fn spend_bytes(&self, token: &Arc<str>, address: Option<IpAddr>, bytes: usize) {
+        let mut known = self.lock();
+        for (caller, limits) in self.limited(token, address) {
+            if let Some(most) = limits.bytes_per_minute {
+                let used = known.entry(caller).or_insert_with(unused);
+                // What has come back until now is no credit for what is sent now.
+                used.bytes.now(most as f64, Instant::now());
+                used.bytes.spent += bytes as f64;
+            }
+        }
     }
 }
 
@@ -248,12 +250,12 @@ mod tests {
     async fn bytes_are_paid_afterwards() {
         let limited = allowances(CallerLimits { bytes_per_minute: Some(600), ..CallerLimits::default() });
         let ci = "ci".into();
-        assert_eq!(limited.bytes(&ci, None, 0), Ok(()));
-        assert_eq!(limited.bytes(&ci, None, 1_200), Ok(()));
-        let wait = limited.bytes(&ci, None, 0).unwrap_err().retry;
+        assert_eq!(limited.check_bytes(&ci, None), Ok(()));
+        limited.spend_bytes(&ci, None, 1_200);
+        let wait = limited.check_bytes(&ci, None).unwrap_err().retry;
         assert!(wait > Duration::from_secs(60) && wait < Duration::from_secs(61), "{wait:?}");
         tokio::time::advance(wait).await;
-        assert_eq!(limited.bytes(&ci, None, 0), Ok(()));
+        assert_eq!(limited.check_bytes(&ci, None), Ok(()));
     }
 
     #[tokio::test]
