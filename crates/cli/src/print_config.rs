@@ -141,7 +141,7 @@ impl ConfigPage {
         }
         for token in &serve.tokens {
             self.line(&format!("\n[serve.tokens.{}]", key(&token.name)));
-            self.entry("hash", &token.digest.to_string(), &token.origin);
+            self.entry("hash", token.digest.to_string(), &token.origin);
             self.entry("scope", token.scope.as_str(), &token.origin);
         }
     }
