@@ -45,6 +45,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod token_table;
+mod trigger_table;
 mod web_search;
 
 pub(crate) use document::{open_document, store_document};
@@ -59,6 +60,7 @@ pub(crate) use project::ProjectConfig;
 pub(crate) use provider::{HttpWire, Provider, ProviderModel, ProviderWire, StatedPrice};
 pub(crate) use serve::{AccessLogTarget, CallerBounds, ServerSettings};
 pub(crate) use telemetry::{HeaderPiece, TelemetrySettings, pieces as header_pieces};
+pub(crate) use trigger_table::{ConfiguredSchedule, ConfiguredTrigger, ConfiguredWebhook};
 pub(crate) use web_search::{SearchService, WebSearchSettings};
 
 /// The option that names the session database.
@@ -122,6 +124,8 @@ pub(crate) struct Config {
     pub(crate) servers: Vec<ConfiguredServer>,
     pub(crate) telemetry: TelemetrySettings,
     pub(crate) serve: ServerSettings,
+    pub(crate) schedules: Vec<ConfiguredSchedule>,
+    pub(crate) webhooks: Vec<ConfiguredWebhook>,
     /// Those of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
 }
@@ -195,7 +199,7 @@ pub(crate) struct Limits {
 }
 
 impl Config {
-    /// Names of variables that may hold a key of ours: of all vendors, of the providers and the search.
+    /// Names of variables that may hold a key of ours: of all vendors, of the providers, the search and webhooks.
     pub(crate) fn key_variables(&self) -> impl Iterator<Item = String> + '_ {
         let vendors = VENDORS.iter().flat_map(|vendor| vendor.key_variables).map(|name| (*name).to_owned());
         let own = self.providers.iter().flat_map(|provider| match &provider.wire {
@@ -203,7 +207,8 @@ impl Config {
             ProviderWire::Script { .. } => &[],
         });
         let search = self.web_search.service().and_then(|service| service.key_variable);
-        vendors.chain(own.cloned()).chain(search.map(|variable| variable.value))
+        let webhooks = self.webhooks.iter().map(|webhook| webhook.secret.value.clone());
+        vendors.chain(own.cloned()).chain(search.map(|variable| variable.value)).chain(webhooks)
     }
 
     /// Everything that is wrong is reported at once.
@@ -271,6 +276,8 @@ impl Config {
             servers: Vec::new(),
             telemetry: TelemetrySettings::default(),
             serve: ServerSettings::default(),
+            schedules: Vec::new(),
+            webhooks: Vec::new(),
             providers: Vec::new(),
         }
     }

@@ -43,7 +43,7 @@ pub(crate) async fn run(sources: &Sources, address: &ServerAddress) -> Result<Ex
 }
 
 /// With the token of the environment, or that of this home, which its own server has.
-fn connector(sources: &Sources, address: &ServerAddress) -> Result<ServerConnector> {
+pub(crate) fn connector(sources: &Sources, address: &ServerAddress) -> Result<ServerConnector> {
     let token = match &sources.token {
         Some(BearerText(text)) => match BearerToken::parse(text) {
             Some(token) => token,

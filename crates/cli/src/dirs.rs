@@ -31,6 +31,8 @@ pub(crate) struct Dirs {
     pub(crate) trust_file: PathBuf,
     /// What `attache models refresh` fetched.
     pub(crate) catalogue_file: PathBuf,
+    /// Until when the schedule was seen to.
+    pub(crate) schedule_file: PathBuf,
     pub(crate) blobs: PathBuf,
     pub(crate) scratch: PathBuf,
     pub(crate) logs: PathBuf,
@@ -94,6 +96,7 @@ impl Dirs {
             token_file: data.join("token"),
             trust_file: data.join("trust.json"),
             catalogue_file: data.join("catalogue.json"),
+            schedule_file: data.join("schedule.json"),
             blobs: data.join("blobs"),
             scratch: cache.join("scratch"),
             logs: state.join("logs"),

@@ -106,3 +106,12 @@ pub(crate) const ACCESS_LOG_LINES: usize = 4_096;
 
 /// How long the last lines of the access log may take to leave.
 pub(crate) const ACCESS_LOG_END: Duration = Duration::from_millis(200);
+
+/// How long the shared server may take to start, or to end so that another one can.
+pub(crate) const DAEMON_START: Duration = Duration::from_secs(30);
+
+/// How often the shared server looks whether it is needed, and its clients whether it lives.
+pub(crate) const DAEMON_LOOK: Duration = Duration::from_secs(1);
+
+/// Of what a server has said that did not start.
+pub(crate) const DAEMON_LOG_SHOWN: usize = 1_000;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use crate::args::{AcpArgs, Args, CliCommand, Seat};
+use crate::args::{AcpArgs, Args, ChatArgs, CliCommand, Seat};
 use crate::config::{Config, ProcessEnvironment};
 use crate::dirs::Dirs;
 use crate::first_start::FirstStart;
@@ -26,6 +26,7 @@ mod config;
 mod connect;
 mod consents;
 mod credentials;
+mod daemon;
 mod damage;
 mod demo;
 mod dirs;
@@ -198,6 +199,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         Some(CliCommand::Acp(AcpArgs { connect: Some(address), .. })) => {
             return connect::run(sources, address).await;
         }
+        Some(CliCommand::Acp(acp_args)) if acp_args.shared => return daemon::run(sources, acp_args).await,
         Some(CliCommand::Acp(acp_args)) => {
             if answer::is_typed() {
                 answer::note(ACP_ON_A_TERMINAL);
@@ -206,8 +208,10 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         }
         Some(CliCommand::Chat(chat_args)) => {
             return match first_start::lead(args, chat_args, sources).await? {
-                FirstStart::NotNeeded => chat::run(sources, chat_args).await,
-                FirstStart::Configured(sources) => chat::run(&sources, chat_args).await,
+                FirstStart::NotNeeded => chat::run(sources, &shared(sources, chat_args).await?).await,
+                FirstStart::Configured(sources) => {
+                    chat::run(&sources, &shared(&sources, chat_args).await?).await
+                }
                 FirstStart::Left(code) => Ok(code),
             };
         }
@@ -221,6 +225,15 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
         | None => {}
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A chat that is to share a server knows its address from here on.
+async fn shared(sources: &Sources, args: &ChatArgs) -> Result<ChatArgs> {
+    let connect = match args.shared {
+        true => daemon::address(sources).await?,
+        false => args.connect.clone(),
+    };
+    Ok(ChatArgs { connect, ..args.clone() })
 }
 
 /// A user who types the command by hand most likely wanted something else.

@@ -10,8 +10,9 @@ use attache_core::ports::mcp::{OAuthSettings, PrivateAddresses, ServerSampling, 
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
-    AccessLogTarget, CallerBounds, ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin,
-    ProviderModel, ProviderWire, SearchService, ServerSettings, Sourced, StatedPrice, TelemetrySettings,
+    AccessLogTarget, CallerBounds, ConfiguredHook, ConfiguredRule, ConfiguredServer, ConfiguredTrigger,
+    Limits, Origin, ProviderModel, ProviderWire, SearchService, ServerSettings, Sourced, StatedPrice,
+    TelemetrySettings,
 };
 use crate::projects::configuration_in;
 use crate::providers::{
@@ -71,6 +72,7 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     if config.serve.is_stated() {
         page.serve(&config.serve);
     }
+    page.triggers(config);
     for rule in &config.rules {
         page.rule(rule);
     }
@@ -113,7 +115,41 @@ impl ConfigPage {
         self.serve_operation(serve);
     }
 
+    fn triggers(&mut self, config: &crate::config::Config) {
+        for schedule in &config.schedules {
+            self.line("\n[[schedule]]");
+            self.entry("name", &schedule.trigger.trigger.name, &schedule.trigger.origin);
+            self.entry("cron", &schedule.times, &schedule.cron.origin);
+            self.entry("prompt", &schedule.prompt.value, &schedule.prompt.origin);
+            self.trigger(&schedule.trigger);
+        }
+        for webhook in &config.webhooks {
+            self.line(&format!("\n[webhooks.{}]", key(&webhook.trigger.trigger.name)));
+            self.entry("secret_env", &webhook.secret.value, &webhook.secret.origin);
+            self.entry("prompt", &webhook.prompt.value, &webhook.prompt.origin);
+            self.number("window_seconds", webhook.window.value.as_secs(), &webhook.window.origin);
+            self.trigger(&webhook.trigger);
+        }
+    }
+
+    fn trigger(&mut self, trigger: &ConfiguredTrigger) {
+        let ConfiguredTrigger { trigger, origin, workspace_origin, .. } = trigger;
+        if let Some(workspace) = &trigger.workspace {
+            self.entry("workspace", workspace.to_string_lossy().into_owned(), workspace_origin);
+        }
+        if let Some(agent) = &trigger.agent {
+            self.entry("agent", agent, origin);
+        }
+        if let Some(approval) = trigger.approval {
+            self.entry("approval", approval.as_str(), origin);
+        }
+        if let Some(cost) = trigger.max_cost {
+            self.line(&format!("max_cost = {cost:?}  # {}", one_line(&origin.to_string())));
+        }
+    }
+
     fn serve_operation(&mut self, serve: &ServerSettings) {
+        self.number("idle_seconds", serve.idle.value.as_secs(), &serve.idle.origin);
         let log = match &serve.access_log.value {
             AccessLogTarget::Stderr => "stderr".to_owned(),
             AccessLogTarget::Off => "off".to_owned(),

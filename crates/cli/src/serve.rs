@@ -14,13 +14,16 @@ use attache_core::legible::legible_line;
 use attache_http::{
     HttpListener, ListenerAddress, ListenerLimits, Observation, RequestObserver, behind, observed,
 };
-use attache_serve::{ACP_PATH, AgentServer, ServeSettings, ServerMetrics, WorkspaceHost, limits};
+use attache_rpc::Trace;
+use attache_serve::{ACP_PATH, AgentServer, ServeSettings, ServerMetrics, Triggers, WorkspaceHost, limits};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::acp::{OwnAgent, open_trace};
 use crate::answer;
 use crate::args::{ListenTarget, ServeArgs};
+use crate::config::AccessLogTarget;
+use crate::daemon::DaemonPlace;
 use crate::setup::{Setup, Sources};
 use crate::token::{self, HomeToken};
 
@@ -28,9 +31,11 @@ mod access;
 mod access_log;
 mod holder;
 mod metered;
+mod triggers;
 
 use access_log::AccessLog;
 pub(crate) use metered::MeteredModel;
+use triggers::ScheduleKeeper;
 
 /// Where clients look first, and how many ports from there on are tried.
 const FIRST_PORT: u16 = 7766;
@@ -52,31 +57,25 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
     let setup = Setup::open(sources, args.trace.as_deref(), ModelStandIn::Allowed, People::Present)?;
     let trace = args.trace.as_deref().map(open_trace).transpose()?;
     let (HomeToken::New(token) | HomeToken::Known(token)) = token::open(&sources.dirs.token_file)?;
-    let log = AccessLog::open(&sources.config.serve.access_log.value)?;
+    let place = args.daemon.then(|| DaemonPlace::take(sources)).transpose()?;
+    let log = access_log(sources, place.as_ref())?;
     access::raise_open_files();
     let mut signals = EndSignals::listen()?;
-    let listener = listen(args.listen.as_ref()).await?;
+    let target = place.as_ref().map(|place| ListenTarget::Unix(place.socket()));
+    let listener = listen(target.as_ref().or(args.listen.as_ref())).await?;
     let address = listener.address().clone();
     let agent = OwnAgent::start(setup, sources).await;
-    let workspaces = workspaces(sources)?;
-    let server = AgentServer::new(ServeSettings {
-        agent: remote(agent.services(), &workspaces, sources)?,
-        store: agent.store(),
-        usual_workspace: workspaces.first().cloned().unwrap_or_default(),
-        limits: access::limits(&sources.config.serve),
-        metrics: metrics.clone(),
-        max_message_bytes: sources.config.limits.max_line_bytes.value,
-        trace: trace.clone(),
-    });
-    let check = access::check(&token, &address, &sources.config.serve);
+    let settings = settings(sources, &agent, place.as_ref(), trace.clone(), metrics.clone()).await?;
+    let server = AgentServer::new(settings)?;
     let mut observers: Vec<Arc<dyn RequestObserver>> = vec![Arc::new(metrics)];
     observers.extend(log.clone().map(|log| log as Arc<dyn RequestObserver>));
     let observation = Observation { observers, proxies: sources.config.serve.proxies.value.clone() };
+    let check = access::check(&token, &address, &sources.config.serve);
     let routes = observed(observation, behind(check, server.router()));
     let end = CancellationToken::new();
     let serving = tokio::spawn(listener.serve(routes, end.clone()));
     tell(&address);
-    signals.next().await;
+    until_end(sources, &agent, &server, place.as_ref(), &mut signals).await?;
     wind_down(&agent, &server, &mut signals, sources.config.serve.drain.value).await;
     end.cancel();
     if tokio::time::timeout(LAST_ANSWERS, serving).await.is_err() {
@@ -90,6 +89,69 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
         trace.flush().await;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the agent is served with: to everybody, or to this user's own editors.
+async fn settings(
+    sources: &Sources,
+    agent: &OwnAgent,
+    place: Option<&DaemonPlace>,
+    trace: Option<Trace>,
+    metrics: ServerMetrics,
+) -> Result<ServeSettings> {
+    let workspaces = workspaces(sources)?;
+    let keeper = ScheduleKeeper::open(sources, place)?;
+    let (served, triggers) = match place {
+        // Whoever reaches the socket is this user, and may work wherever they may.
+        Some(_) => (agent.services(), Triggers::default()),
+        None => {
+            let served = remote(agent.services(), &workspaces, sources)?;
+            let triggers = triggers::read(sources, &served, &keeper).await?;
+            (served, triggers)
+        }
+    };
+    Ok(ServeSettings {
+        agent: served,
+        store: agent.store(),
+        usual_workspace: workspaces.first().cloned().unwrap_or_default(),
+        triggers,
+        trigger_host: keeper,
+        limits: access::limits(&sources.config.serve),
+        metrics,
+        max_message_bytes: sources.config.limits.max_line_bytes.value,
+        trace,
+    })
+}
+
+/// Until somebody ends it, or nobody needs it.
+async fn until_end(
+    sources: &Sources,
+    agent: &OwnAgent,
+    server: &AgentServer,
+    place: Option<&DaemonPlace>,
+    signals: &mut EndSignals,
+) -> Result<()> {
+    let Some(place) = place else {
+        signals.next().await;
+        return Ok(());
+    };
+    place.register()?;
+    tokio::select! {
+        () = signals.next() => {}
+        () = place.until_idle(server, agent.hub(), sources.config.serve.idle.value) => {
+            tracing::info!("nobody needs the server");
+        }
+    }
+    place.withdraw();
+    Ok(())
+}
+
+/// The shared server has no terminal: it keeps a log only where a file is named.
+fn access_log(sources: &Sources, place: Option<&DaemonPlace>) -> Result<Option<Arc<AccessLog>>> {
+    match (&sources.config.serve.access_log.value, place) {
+        (AccessLogTarget::Stderr, Some(_)) => Ok(None),
+        (target, _) => AccessLog::open(target),
+    }
 }
 
 fn show_token(sources: &Sources) -> Result<ExitCode> {

@@ -41,6 +41,11 @@ impl Caller {
         let address = extensions.get::<ClientAddress>().and_then(|ClientAddress(address)| *address);
         Self { requester: extensions.get::<Requester>().cloned().unwrap_or_else(unknown), address }
     }
+
+    /// Somebody who has shown in another way who it is.
+    pub(crate) fn named(requester: Requester, extensions: &Extensions) -> Self {
+        Self { requester, ..Self::of(extensions) }
+    }
 }
 
 /// Why something is not taken.
@@ -143,9 +148,14 @@ impl Admission {
 
     /// One more prompt.
     pub(crate) fn prompt(&self, caller: &Caller, way: PromptWay) -> Result<(), NotAdmitted> {
-        self.allowances.prompt(&caller.requester.name, caller.address)?;
+        self.check_prompt(caller)?;
         self.metrics.prompted(way);
         Ok(())
+    }
+
+    /// The same where it is counted later.
+    pub(crate) fn check_prompt(&self, caller: &Caller) -> Result<(), NotAdmitted> {
+        Ok(self.allowances.prompt(&caller.requester.name, caller.address)?)
     }
 
     /// One message of ACP, whatever carries it.

@@ -1,6 +1,6 @@
 //! Serves the agent to clients elsewhere: ACP over WebSocket and over streamable HTTP, behind the same
 //! `connect` as a pipe, and chats of the AI SDK. Knows no session, no tool and no file; who may come in is
-//! checked by `attache_http`.
+//! checked by `attache_http`. Times and webhooks begin turns, too.
 //!
 //! A connection (`acp::connection`) outlives what carries it: its client may be cut off and come back. What
 //! it has for its client stands in its `outbox`, which every carrier reads.
@@ -15,6 +15,7 @@ pub mod limits;
 mod metrics;
 mod outbox;
 mod server;
+mod triggers;
 mod workspaces;
 
 pub use acp::ACP_PATH;
@@ -22,4 +23,7 @@ pub use admission::{CallerLimits, ServeLimits};
 pub use chat::CHAT_PATH;
 pub use metrics::{PromptWay, ServerMetrics};
 pub use server::{AgentServer, HOOKS_PATH, OPEN_PATHS, ServeSettings};
+pub use triggers::{
+    Cron, CronError, HookKey, PromptTemplate, ScheduleEntry, Trigger, TriggerHost, Triggers, Webhook,
+};
 pub use workspaces::WorkspaceHost;

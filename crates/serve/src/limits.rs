@@ -97,3 +97,39 @@ pub const GIVE_UP_TIME: Duration = Duration::from_secs(30);
 
 /// Messages of the editor that the server has not confirmed, above which the next ones wait.
 pub(crate) const UNCONFIRMED_BYTES: usize = 64 * 1024 * 1024;
+
+/// Longest body of a webhook: what forges send about one event.
+pub(crate) const HOOK_BODY_BYTES: usize = 1024 * 1024;
+
+/// Such bodies at the same moment: whoever sends them has shown nothing yet.
+pub(crate) const HOOK_BODIES: usize = 16;
+
+/// Longest prompt that a template is filled to.
+pub(crate) const HOOK_PROMPT_BYTES: usize = 256 * 1024;
+
+/// Shortest secret of a webhook: 128 bits in hexadecimal digits are twice that.
+pub const HOOK_SECRET_BYTES: usize = 16;
+
+/// Turns of one webhook at the same time: each costs a model's attention and money.
+pub(crate) const HOOK_RUNS: usize = 4;
+
+/// Before a webhook that has all its turns should be called again.
+pub(crate) const HOOK_RETRY: Duration = Duration::from_secs(30);
+
+/// Signatures that are remembered until they are too old to be good.
+pub(crate) const SIGNATURES: usize = 10_000;
+
+/// How often a schedule looks at the clock: what is set or was asleep is seen within that time.
+pub(crate) const SCHEDULE_LOOK: Duration = Duration::from_secs(20);
+
+/// How late a time of a schedule is still kept; a machine that slept for longer has missed it.
+pub(crate) const SCHEDULE_LATE: Duration = Duration::from_secs(60);
+
+/// Missed times that are counted one by one.
+pub(crate) const MISSED_COUNTED: usize = 1_000;
+
+/// How deep sessions work for sessions that are looked at for their cost; the agent nests less.
+pub(crate) const CHILD_DEPTH: usize = 16;
+
+/// Calls of models that who watches their cost may be behind.
+pub(crate) const SPENDING_BEHIND: usize = 1_024;

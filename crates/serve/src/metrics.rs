@@ -5,10 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use attache_core::events::{EventKind, FinishedBy, HubEvent};
+use attache_core::ids::SessionId;
 use attache_core::ports::model::Usage;
 use attache_http::{FinishedRequest, RequestObserver};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
+
+use crate::limits::SPENDING_BEHIND;
 
 /// What Prometheus wants to read the text as.
 pub(crate) const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -41,12 +44,21 @@ impl PromptWay {
     }
 }
 
+/// What a call of a model cost; `None`: nobody knows.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelSpending {
+    pub(crate) session: SessionId,
+    pub(crate) dollars: Option<f64>,
+}
+
 /// A copy is the same.
 #[derive(Clone, Debug)]
 pub struct ServerMetrics(Arc<Counters>);
 
 #[derive(Debug)]
 struct Counters {
+    /// Of each call, for who watches what something costs.
+    spending: broadcast::Sender<ModelSpending>,
     responses: Vec<AtomicU64>,
     open_requests: AtomicU64,
     response_bytes: AtomicU64,
@@ -77,7 +89,9 @@ pub(crate) struct Gauges {
 
 impl Default for ServerMetrics {
     fn default() -> Self {
+        let (spending, _) = broadcast::channel(SPENDING_BEHIND);
         Self(Arc::new(Counters {
+            spending,
             responses: (0..STATUSES).map(|_| AtomicU64::new(0)).collect(),
             open_requests: AtomicU64::default(),
             response_bytes: AtomicU64::default(),
@@ -117,7 +131,9 @@ impl ServerMetrics {
     }
 
     /// A call of a model has ended; of one without a price the cost is not known.
-    pub fn model_called(&self, usage: &Usage, dollars: Option<f64>) {
+    pub fn model_called(&self, session: &SessionId, usage: &Usage, dollars: Option<f64>) {
+        // Mostly, nobody watches.
+        drop(self.0.spending.send(ModelSpending { session: session.clone(), dollars }));
         self.0.model_calls.fetch_add(1, Relaxed);
         let used = [usage.input, usage.output, usage.reasoning, usage.cache_read, usage.cache_write];
         for (counter, tokens) in self.0.tokens.iter().zip(used) {
@@ -126,6 +142,11 @@ impl ServerMetrics {
         if let Some(dollars) = dollars.filter(|dollars| dollars.is_finite() && *dollars > 0.0) {
             self.0.nano_dollars.fetch_add((dollars * NANO).round() as u64, Relaxed);
         }
+    }
+
+    /// What each call costs from now on.
+    pub(crate) fn spending(&self) -> broadcast::Receiver<ModelSpending> {
+        self.0.spending.subscribe()
     }
 
     pub fn model_failed(&self) {

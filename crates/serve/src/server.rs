@@ -1,5 +1,6 @@
 //! The server as its host sees it: routes, readiness, and the end in order.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::acp::{AcpConnections, acp_router};
 use crate::admission::{ServeLimits, check_scope};
 use crate::chat::{ChatState, Chats, chat_router};
 use crate::metrics::{Gauges, METRICS_TYPE, ServerMetrics};
+use crate::triggers::{TriggerHost, TriggerRunner, Triggers, Webhooks, keep_schedule, webhook_router};
 
 /// Paths that answer without a token.
 pub const OPEN_PATHS: &[&str] = &["/healthz"];
@@ -37,6 +39,9 @@ pub struct ServeSettings {
     pub store: Arc<dyn Store>,
     /// Where chats work whose client names no directory.
     pub usual_workspace: PathBuf,
+    /// What begins turns without a client, and who is told of it.
+    pub triggers: Triggers,
+    pub trigger_host: Arc<dyn TriggerHost>,
     /// Of each caller.
     pub limits: ServeLimits,
     pub metrics: ServerMetrics,
@@ -47,14 +52,27 @@ pub struct ServeSettings {
 pub struct AgentServer {
     connections: AcpConnections,
     chats: Chats,
+    webhooks: Webhooks,
 }
 
 impl AgentServer {
-    pub fn new(settings: ServeSettings) -> Self {
+    /// Its schedule is kept from now on. Fails where there is no randomness.
+    pub fn new(mut settings: ServeSettings) -> io::Result<Self> {
         tokio::spawn(settings.metrics.clone().count(settings.agent.hub.events()));
         let (store, usual) = (settings.store.clone(), settings.usual_workspace.clone());
         let chats = Chats::new(settings.agent.clone(), store, usual);
-        Self { connections: AcpConnections::new(settings), chats }
+        let triggers = std::mem::take(&mut settings.triggers);
+        let runner = TriggerRunner {
+            agent: settings.agent.clone(),
+            store: settings.store.clone(),
+            usual_workspace: settings.usual_workspace.clone(),
+            metrics: settings.metrics.clone(),
+            host: settings.trigger_host.clone(),
+        };
+        let connections = AcpConnections::new(settings);
+        keep_schedule(triggers.schedule, &runner, connections.ending());
+        let webhooks = Webhooks::new(triggers.webhooks, runner, connections.clone())?;
+        Ok(Self { connections, chats, webhooks })
     }
 
     /// Everything that is served; who may come in is checked before.
@@ -65,7 +83,8 @@ impl AgentServer {
             .route("/metrics", get(metrics))
             .with_state(self.connections.clone());
         let chat = ChatState { chats: self.chats.clone(), connections: self.connections.clone() };
-        own.merge(acp_router(self.connections.clone()))
+        own.merge(webhook_router(self.webhooks.clone()))
+            .merge(acp_router(self.connections.clone()))
             .merge(chat_router(chat))
             .fallback(nothing_here)
             .layer(from_fn(check_scope))

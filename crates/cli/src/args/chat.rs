@@ -68,6 +68,9 @@ pub(crate) struct ChatArgs {
         conflicts_with_all = ["agent_command", "max_steps", "approval", "allow", "sandbox"]
     )]
     pub(crate) connect: Option<ServerAddress>,
+    /// Talk to the server that editors with --shared have
+    #[arg(long, conflicts_with_all = ["agent_command", "connect", "max_steps", "approval", "allow", "sandbox"])]
+    pub(crate) shared: bool,
     /// Write the ACP traffic to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
@@ -94,6 +97,7 @@ const HELP: &str = "\
       --plain            Write lines only, each once: for screen readers
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
       --connect URL      Talk to a server: http(s)://HOST:PORT or unix:PATH (`attache serve`)
+      --shared           Talk to the server that editors with `acp --shared` have
       --trace FILE       Write the ACP traffic to this file
       --config FILE, --store URL, -v, --print-config: as for every command (attache --help)
 Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}

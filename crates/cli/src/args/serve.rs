@@ -19,6 +19,9 @@ pub(crate) struct ServeArgs {
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Be the shared server of this home; `attache acp --shared` starts it
+    #[arg(long, hide = true, conflicts_with_all = ["listen", "show_token", "new_token"])]
+    pub(crate) daemon: bool,
     /// Make a token for somebody else and print it, then exit
     #[arg(long, conflicts_with = "show_token")]
     pub(crate) new_token: bool,

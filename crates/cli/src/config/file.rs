@@ -128,6 +128,10 @@ impl FileReader<'_> {
                 self.permissions(item, origin, config);
             } else if path == "mcp" {
                 self.servers(item, origin, config);
+            } else if path == "schedule" {
+                self.schedules(item, origin, config);
+            } else if path == "webhooks" {
+                self.webhooks(item, origin, config);
             } else if path == "serve.tokens" {
                 self.tokens(item, origin, config);
             } else if path == "hooks" {
@@ -199,7 +203,8 @@ impl FileReader<'_> {
 }
 
 /// Tables that are no plain keys.
-pub(super) const TABLES: [&str; 5] = ["hooks", "mcp", "permissions", "providers", "serve.tokens"];
+pub(super) const TABLES: [&str; 7] =
+    ["hooks", "mcp", "permissions", "providers", "schedule", "serve.tokens", "webhooks"];
 
 /// The same in words.
 const PROJECT_MAY: &str =
@@ -225,6 +230,18 @@ pub(super) fn valid_keys(prefix: &str) -> Vec<&'static str> {
 /// A table under a heading of its own is one value as well as one in a line.
 fn in_line(item: &Item) -> Option<Value> {
     item.as_table().map(|table| Value::InlineTable(table.clone().into_inline_table()))
+}
+
+/// Tables that stand one behind the other, in either way in which TOML writes them.
+pub(super) fn tables_of(item: &Item) -> Option<Vec<&dyn TableLike>> {
+    match item {
+        Item::ArrayOfTables(tables) => Some(tables.iter().map(|table| table as &dyn TableLike).collect()),
+        Item::Value(value) => {
+            let tables = value.as_array()?.iter();
+            tables.map(|value| Some(value.as_inline_table()? as &dyn TableLike)).collect()
+        }
+        Item::None | Item::Table(_) => None,
+    }
 }
 
 pub(super) fn found_item(item: &Item) -> String {

@@ -9,7 +9,7 @@ use attache_core::limits::{HOOK_TIME, HOOK_TIME_MAX};
 use toml_edit::{Item, TableLike};
 
 use super::error::{nearest, shown};
-use super::file::{FileReader, FileScope, found_item};
+use super::file::{FileReader, FileScope, found_item, tables_of};
 use super::keys::mismatch;
 use super::{Config, Origin, Sourced};
 
@@ -51,14 +51,7 @@ const COMMAND: &str = "a text for the shell, or a list with a program and its ar
 
 impl FileReader<'_> {
     pub(super) fn hooks(&mut self, item: &Item, origin: Origin, config: &mut Config) {
-        let tables: Option<Vec<&dyn TableLike>> = match item {
-            Item::ArrayOfTables(tables) => Some(tables.iter().map(|table| table as &dyn TableLike).collect()),
-            Item::Value(value) => value.as_array().and_then(|array| {
-                array.iter().map(|value| Some(value.as_inline_table()? as &dyn TableLike)).collect()
-            }),
-            Item::None | Item::Table(_) => None,
-        };
-        let Some(tables) = tables else {
+        let Some(tables) = tables_of(item) else {
             let expected = "tables [[hooks]] with event and command";
             return self.refuse(origin, mismatch("hooks", expected, &found_item(item)));
         };

@@ -241,6 +241,15 @@ pub(super) const KEYS: &[SettingKey] = &[
         },
     },
     SettingKey {
+        path: "serve.idle_seconds",
+        expected: "a whole number from 1 to 86400",
+        assign: |config, input, origin| {
+            let value = Duration::from_secs(input.number(1, 86_400)?);
+            config.serve.idle = Sourced { value, origin };
+            Ok(())
+        },
+    },
+    SettingKey {
         path: "serve.access_log",
         expected: "\"stderr\", \"off\" or the path of a file",
         assign: |config, input, origin| {

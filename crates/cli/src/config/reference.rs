@@ -8,6 +8,7 @@ use super::oauth_table::OAUTH_KEYS;
 use super::permission_table::RULE_KEYS;
 use super::provider_table::{MODEL_KEYS, PRICE_KEYS, PROVIDER_KEYS};
 use super::token_table::TOKEN_KEYS;
+use super::trigger_table::{SCHEDULE_KEYS, WEBHOOK_KEYS};
 
 /// A key that holds one value.
 pub(crate) struct KeyReference {
@@ -32,6 +33,8 @@ pub(crate) fn tables() -> Vec<(&'static str, &'static [&'static str])> {
         ("[[hooks]]", &HOOK_KEYS),
         ("[mcp.NAME]", &SERVER_KEYS),
         ("[mcp.NAME.oauth]", &OAUTH_KEYS),
+        ("[[schedule]]", &SCHEDULE_KEYS),
+        ("[webhooks.NAME]", &WEBHOOK_KEYS),
         ("[serve.tokens.NAME]", &TOKEN_KEYS),
         ("[providers.NAME]", &PROVIDER_KEYS),
         ("[providers.NAME.models.\"MODEL\"]", &MODEL_KEYS),

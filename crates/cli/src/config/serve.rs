@@ -11,6 +11,9 @@ use super::{Origin, Sourced};
 /// How long runs may go on once the server is asked to end: most answers are over by then.
 const DRAIN: Duration = Duration::from_secs(30);
 
+/// How long a shared server without a client stays: an editor that is restarted finds its sessions open.
+const IDLE: Duration = Duration::from_secs(300);
+
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServerSettings {
     /// `None`: the directory that the server was started in.
@@ -20,6 +23,8 @@ pub(crate) struct ServerSettings {
     /// Origins of pages that may come in beside its own.
     pub(crate) origins: Sourced<Vec<String>>,
     pub(crate) drain: Sourced<Duration>,
+    /// How long the server that editors share stays without a client.
+    pub(crate) idle: Sourced<Duration>,
     pub(crate) access_log: Sourced<AccessLogTarget>,
     /// Proxies whose word about the addresses of clients counts.
     pub(crate) proxies: Sourced<Vec<IpAddr>>,
@@ -54,6 +59,7 @@ impl Default for ServerSettings {
             hosts: usual(Vec::new()),
             origins: usual(Vec::new()),
             drain: usual(DRAIN),
+            idle: usual(IDLE),
             access_log: usual(AccessLogTarget::Stderr),
             proxies: usual(Vec::new()),
             per_token: CallerBounds::default(),

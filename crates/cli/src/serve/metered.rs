@@ -53,11 +53,12 @@ impl Model for MeteredModel {
         request: ModelRequest,
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
-        let (price, metrics) = (request.info.price, self.metrics.clone());
+        let (session, price) = (request.session_id.clone(), request.info.price);
+        let metrics = self.metrics.clone();
         let events = self.inner.stream(request, cancel);
         let count = move |event: &Result<StepEvent, ModelError>| match event {
             Ok(StepEvent::End { usage, .. }) => {
-                metrics.model_called(usage, price.map(|price| price.of(usage)));
+                metrics.model_called(&session, usage, price.map(|price| price.of(usage)));
             }
             Ok(StepEvent::Chunk(_)) => {}
             Err(_) => metrics.model_failed(),

@@ -121,6 +121,11 @@ impl AcpConnections {
         self.0.ending.cancel();
     }
 
+    /// Fires when nobody new may come in.
+    pub(crate) fn ending(&self) -> &CancellationToken {
+        &self.0.ending
+    }
+
     pub(crate) fn is_ending(&self) -> bool {
         self.0.ending.is_cancelled()
     }

@@ -1,0 +1,203 @@
+//! `--shared`: the one server of this home, for all editors and terminals of its user. Whoever needs it first
+//! starts it; it ends when nobody has needed it for a while.
+
+mod place;
+
+use std::process::{ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow};
+use attache_core::hub::Hub;
+use attache_core::legible::legible;
+use attache_rpc::{json_lines, stdio};
+use attache_serve::AgentServer;
+use attache_serve::client::{ReachedServer, ServerAddress, bridge};
+use tokio::process::Command;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+use crate::acp::{self, refuse};
+use crate::answer;
+use crate::args::AcpArgs;
+use crate::connect;
+use crate::limits::{DAEMON_LOG_SHOWN, DAEMON_LOOK, DAEMON_START};
+use crate::setup::Sources;
+pub(crate) use place::DaemonPlace;
+use place::{DaemonRecord, SharedFiles, StartLock};
+
+/// A server that is there, or why this process is on its own.
+#[derive(Debug)]
+enum Shared {
+    Server(ServerAddress),
+    /// It is another program, or works with another configuration: it is nobody's to end.
+    Other(String),
+}
+
+/// Bridges an editor to the shared server until one of them leaves. Where there can be none, the editor has an
+/// agent of its own, or is told why not.
+pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
+    let server = match reach(sources).await {
+        Ok(Ok(server)) => server,
+        Ok(Err(other)) => {
+            answer::note(&format!("attache: {other}; this one has an agent of its own"));
+            return acp::run(sources, args).await;
+        }
+        Err(error) => {
+            answer::note(&format!("attache: {error:#}"));
+            refuse(&format!("{error:#}")).await;
+            return Ok(ExitCode::FAILURE);
+        }
+    };
+    let (source, sink) = json_lines(stdio(), sources.config.limits.max_line_bytes.value);
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        () = bridge(server, source, sink) => {}
+        () = keep_alive(sources) => {}
+        _ = terminated.recv() => tracing::info!("terminated"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// For a chat, which connects by itself. `None`: it has an agent of its own.
+pub(crate) async fn address(sources: &Sources) -> Result<Option<ServerAddress>> {
+    let files = SharedFiles::of(sources);
+    let _starting = lock_start(&files).await?;
+    match find_or_start(sources, &files).await? {
+        Shared::Server(address) => Ok(Some(address)),
+        Shared::Other(why) => {
+            answer::note(&format!("attache: {why}; this one has an agent of its own"));
+            Ok(None)
+        }
+    }
+}
+
+/// Connected before anybody else may look: a server that is about to end sees us, or we start the next one.
+async fn reach(sources: &Sources) -> Result<Result<ReachedServer, String>> {
+    let files = SharedFiles::of(sources);
+    let _starting = lock_start(&files).await?;
+    match find_or_start(sources, &files).await? {
+        Shared::Server(address) => Ok(Ok(connect::connector(sources, &address)?.reach().await?)),
+        Shared::Other(why) => Ok(Err(why)),
+    }
+}
+
+/// A server that was killed is started again; the bridge finds it.
+async fn keep_alive(sources: &Sources) {
+    let files = SharedFiles::of(sources);
+    loop {
+        tokio::time::sleep(DAEMON_LOOK).await;
+        if !files.is_free() {
+            continue;
+        }
+        let started = async {
+            let _starting = lock_start(&files).await?;
+            find_or_start(sources, &files).await
+        };
+        if let Err(error) = started.await {
+            tracing::warn!("the shared server could not be started again: {error:#}");
+        }
+    }
+}
+
+async fn lock_start(files: &SharedFiles) -> Result<StartLock> {
+    let begun = Instant::now();
+    loop {
+        if let Some(lock) = files.lock_start()? {
+            return Ok(lock);
+        }
+        if begun.elapsed() > DAEMON_START {
+            return Err(anyhow!("another process has been starting the shared server for too long"));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Under the lock: nobody else starts one meanwhile.
+async fn find_or_start(sources: &Sources, files: &SharedFiles) -> Result<Shared> {
+    let begun = Instant::now();
+    while !files.is_free() {
+        // It is alive. Without a record it is ending, and its place will be free.
+        if let Some(record) = files.record() {
+            return Ok(judged(&record, files));
+        }
+        if begun.elapsed() > DAEMON_START {
+            return Err(anyhow!(
+                "the shared server does not end; kill the process that holds {}",
+                files.lock_name()
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    start(sources, files).await
+}
+
+fn judged(record: &DaemonRecord, files: &SharedFiles) -> Shared {
+    let wanted = files.wanted_record();
+    let pid = record.pid;
+    if record.version != wanted.version {
+        let version = &record.version;
+        return Shared::Other(format!(
+            "the shared server (process {pid}) is of version {version}, and ends when its clients have left"
+        ));
+    }
+    if (&record.config, &record.store) != (&wanted.config, &wanted.store) {
+        return Shared::Other(format!(
+            "the shared server (process {pid}) works with {} and {}",
+            record.config.display(),
+            record.store.display()
+        ));
+    }
+    Shared::Server(ServerAddress::Unix(files.socket()))
+}
+
+async fn start(sources: &Sources, files: &SharedFiles) -> Result<Shared> {
+    sources.dirs.create()?;
+    let (log_file, log) = files.open_log().context("the log of the shared server can't be written")?;
+    let program = std::env::current_exe().context("this program can't be found")?;
+    let mut command = Command::new(program);
+    command.args(["serve", "--daemon"]).args(files.options());
+    // Not of our terminal: what is typed there is not meant for it.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
+    let mut child = command.current_dir("/").spawn().context("the shared server can't be started")?;
+    let begun = Instant::now();
+    loop {
+        if let Some(record) = files.record().filter(|record| Some(record.pid) == child.id()) {
+            return Ok(judged(&record, files));
+        }
+        let ended = child.try_wait().context("the shared server can't be watched")?;
+        if ended.is_some() || begun.elapsed() > DAEMON_START {
+            let said = std::fs::read_to_string(&log_file).unwrap_or_default();
+            let said = said.trim();
+            let from = said.floor_char_boundary(said.len().saturating_sub(DAEMON_LOG_SHOWN));
+            return Err(anyhow!(
+                "the shared server did not start: {}",
+                legible(said.get(from..).filter(|said| !said.is_empty()).unwrap_or("it said nothing"))
+            ));
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+impl DaemonPlace {
+    /// Resolves once nobody has needed the server for so long; nobody finds it any more then.
+    pub(crate) async fn until_idle(&self, server: &AgentServer, hub: &Hub, patience: Duration) {
+        let mut needed = Instant::now();
+        loop {
+            tokio::time::sleep(DAEMON_LOOK.min(patience / 4)).await;
+            let at_rest = tokio::time::timeout(DAEMON_LOOK, hub.wait_until_at_rest()).await.is_ok();
+            if server.connections() > 0 || !at_rest {
+                needed = Instant::now();
+                continue;
+            }
+            if needed.elapsed() < patience {
+                continue;
+            }
+            // Who starts servers at the moment may be about to connect to this one.
+            let Ok(Some(_starting)) = self.files().lock_start() else { continue };
+            if server.connections() == 0 {
+                self.withdraw();
+                return;
+            }
+        }
+    }
+}
