@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use attache_testkit::client::Pending;
 use serde_json::json;
 
-use crate::stage::{Stage, until};
+use super::stage::{Stage, until};
 
 const SCRIPT: &str = r#"
 on "wait"

@@ -3,7 +3,7 @@
 use attache_testkit::database::connect;
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 const PROMPTS: usize = 50;
 

@@ -1,5 +1,6 @@
 //! The end of a server: runs may finish, clients are told and come back; a second signal is in a hurry.
 
+use attache_testkit::binary::Home;
 use futures_util::{SinkExt, StreamExt};
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -125,6 +126,33 @@ async fn who_does_not_read_holds_up_nobody() {
     server.signal(Signal::TERM);
     let status = tokio::time::timeout(PATIENCE, server.child.wait()).await.expect("it does not end").unwrap();
     assert!(status.success());
+    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+    assert_eq!(server.home.orphans(), []);
+}
+
+/// P12: a tree of processes that ignores every signal goes with the server, within its time.
+#[tokio::test]
+async fn a_stubborn_command_does_not_outlive_the_server() {
+    let script = r#"
+on "stubborn"
+  call bash {"command":"trap '' TERM INT HUP; (trap '' TERM; setsid bash -c \"trap '' TERM; sleep 61\") & touch started; while :; do sleep 1; done"}
+  ---
+  text "never"
+"#;
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), script);
+    home.write_config("[serve]\ndrain_seconds = 0\n");
+    let mut server = Server::of(home, &["--approval", "all"]).await;
+    for client in [server.socket_client().await, server.http_client().await] {
+        let session = client.new_session(&server.home.workspace()).await;
+        let _pending = client.start_prompt(&session, "stubborn");
+        let started = server.home.workspace().join("started");
+        crate::served_stage::until("the command", PATIENCE, || started.exists()).await;
+        std::fs::remove_file(started).unwrap();
+    }
+    server.signal(Signal::TERM);
+    let begun = std::time::Instant::now();
+    assert!(tokio::time::timeout(PATIENCE, server.child.wait()).await.unwrap().unwrap().success());
+    // Its own 3 s, and those that clients have to take their last words.
     assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
     assert_eq!(server.home.orphans(), []);
 }

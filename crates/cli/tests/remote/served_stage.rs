@@ -2,9 +2,11 @@
 
 use std::marker::PhantomData;
 use std::ops::Deref;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use attache_testkit::binary::Home;
-use attache_testkit::client::RpcError;
+use attache_testkit::client::{Reply, RpcError};
 use attache_testkit::database::{RowCounts, row_counts};
 use serde_json::{Value, json};
 
@@ -88,5 +90,58 @@ impl<W: Way> ServedStage<W> {
         self.agent.client.wait_for_end().await;
         self.agent.client.finish();
         self.server.stop().await;
+    }
+}
+
+/// With a session, for rows about turns.
+pub(crate) struct TurnStage<W> {
+    server: Server,
+    pub(crate) agent: ServedAgent,
+    pub(crate) session: String,
+    way: PhantomData<W>,
+}
+
+impl<W> Deref for TurnStage<W> {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+impl<W: Way> TurnStage<W> {
+    pub(crate) async fn new(script: &str) -> Self {
+        let server = Server::of(Home::new(env!("CARGO_BIN_EXE_attache"), script), &[]).await;
+        let agent = W::client(&server).await;
+        let session = agent.new_session(&server.home.workspace()).await;
+        Self { server, agent, session, way: PhantomData }
+    }
+
+    pub(crate) fn cancel(&self) {
+        self.agent.client.notify("session/cancel", json!({ "sessionId": self.session }));
+    }
+
+    /// Leaves questions of the agent open from now on.
+    pub(crate) fn keep_silent(&self) {
+        self.agent.client.set_policy(|_, _| Reply::Never);
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.home.workspace().join(name)
+    }
+
+    pub(crate) async fn finish(self) {
+        self.agent.client.end_input();
+        self.agent.client.wait_for_end().await;
+        self.agent.client.finish();
+        self.server.stop().await;
+    }
+}
+
+pub(crate) async fn until(what: &str, time: Duration, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + time;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited {time:?} for: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
     }
 }

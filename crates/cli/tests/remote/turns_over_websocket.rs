@@ -1,0 +1,11 @@
+//! P8 and P9 as on a pipe, over a WebSocket.
+
+mod stage {
+    pub(crate) use crate::served_stage::until;
+    pub(crate) type Stage = crate::served_stage::TurnStage<crate::served_stage::OverWebSocket>;
+}
+
+#[path = "../flow/cancel.rs"]
+mod cancel;
+#[path = "../flow/queue.rs"]
+mod queue;
