@@ -57,7 +57,7 @@ pub(crate) enum Prompt {
 }
 
 impl Prompt {
-    fn text(self) -> String {
+    pub(crate) fn text(self) -> String {
         match self {
             Self::OneToken => "one token".to_owned(),
             Self::Deltas(count) => format!("{count} deltas"),

@@ -194,3 +194,19 @@ pub(crate) const SNAPSHOT_MS: Aim = Aim::Below(0.5);
 
 /// Turns of two edits each, with snapshots and without.
 pub(crate) const SNAPSHOT_TURNS: usize = 200;
+
+/// One answer over each way of a server, and how often.
+pub(crate) const SERVED_DELTAS: u64 = SHORT_STREAM.deltas;
+pub(crate) const SERVED_TURNS: usize = 15;
+
+/// Frames, events and a socket may cost what is left.
+pub(crate) const SERVED_SHARE: f64 = 0.6;
+
+/// As many editors as a company has on one machine, and as many answers as its models give at once.
+pub(crate) const SILENT_CLIENTS: usize = 1_000;
+pub(crate) const STREAMING_CLIENTS: usize = 100;
+pub(crate) const CONNECTION_KB: Aim = Aim::AtMost(60.0);
+
+/// Small requests by which their slowest hundredth is known, and what that may have on top: below one frame.
+pub(crate) const STATUS_REQUESTS: usize = 1_000;
+pub(crate) const ADDED_MS: Aim = Aim::AtMost(10.0);

@@ -24,6 +24,7 @@ mod raw;
 mod rewinds;
 mod sandbox;
 mod search;
+mod serve;
 mod sessions;
 mod streams;
 mod table;
@@ -110,7 +111,7 @@ fn measure(words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 11] = [
+const MEASUREMENTS: [(&str, Measure); 12] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
@@ -122,6 +123,7 @@ const MEASUREMENTS: [(&str, Measure); 11] = [
     ("commands before they run", watchdog::measure),
     ("commands in the sandbox", sandbox::measure),
     ("servers of MCP", mcp::measure),
+    ("serve: clients elsewhere", serve::measure),
 ];
 
 fn is_meant(section: &str, words: &[&str]) -> bool {
