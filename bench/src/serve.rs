@@ -1,5 +1,5 @@
-//! `attache serve` with many clients: what a silent one costs, what a thousand of them and a hundred answers add
-//! to a request, and how fast updates come over each way, beside a pipe.
+//! `attache serve` with many clients: what a silent one costs, what a thousand of them and a hundred answers
+//! add to a request, and how fast updates come over each way, beside a pipe.
 
 mod client;
 

@@ -39,6 +39,7 @@ mod provider_table;
 #[cfg(test)]
 pub(crate) mod reference;
 mod serve;
+mod serve_keys;
 mod setting_input;
 mod store_path;
 mod telemetry;
@@ -199,7 +200,7 @@ pub(crate) struct Limits {
 }
 
 impl Config {
-    /// Names of variables that may hold a key of ours: of all vendors, of the providers, the search and webhooks.
+    /// Names of variables that may hold a key of ours: of all vendors, the providers, the search, webhooks.
     pub(crate) fn key_variables(&self) -> impl Iterator<Item = String> + '_ {
         let vendors = VENDORS.iter().flat_map(|vendor| vendor.key_variables).map(|name| (*name).to_owned());
         let own = self.providers.iter().flat_map(|provider| match &provider.wire {

@@ -27,7 +27,7 @@ use place::{DaemonRecord, SharedFiles, StartLock};
 
 /// A server that is there, or why this process is on its own.
 #[derive(Debug)]
-enum Shared {
+enum SharedServer {
     Server(ServerAddress),
     /// It is another program, or works with another configuration: it is nobody's to end.
     Other(String),
@@ -63,8 +63,8 @@ pub(crate) async fn address(sources: &Sources) -> Result<Option<ServerAddress>> 
     let files = SharedFiles::of(sources);
     let _starting = lock_start(&files).await?;
     match find_or_start(sources, &files).await? {
-        Shared::Server(address) => Ok(Some(address)),
-        Shared::Other(why) => {
+        SharedServer::Server(address) => Ok(Some(address)),
+        SharedServer::Other(why) => {
             answer::note(&format!("attache: {why}; this one has an agent of its own"));
             Ok(None)
         }
@@ -76,8 +76,8 @@ async fn reach(sources: &Sources) -> Result<Result<ReachedServer, String>> {
     let files = SharedFiles::of(sources);
     let _starting = lock_start(&files).await?;
     match find_or_start(sources, &files).await? {
-        Shared::Server(address) => Ok(Ok(connect::connector(sources, &address)?.reach().await?)),
-        Shared::Other(why) => Ok(Err(why)),
+        SharedServer::Server(address) => Ok(Ok(connect::connector(sources, &address)?.reach().await?)),
+        SharedServer::Other(why) => Ok(Err(why)),
     }
 }
 
@@ -113,7 +113,7 @@ async fn lock_start(files: &SharedFiles) -> Result<StartLock> {
 }
 
 /// Under the lock: nobody else starts one meanwhile.
-async fn find_or_start(sources: &Sources, files: &SharedFiles) -> Result<Shared> {
+async fn find_or_start(sources: &Sources, files: &SharedFiles) -> Result<SharedServer> {
     let begun = Instant::now();
     while !files.is_free() {
         // It is alive. Without a record it is ending, and its place will be free.
@@ -131,26 +131,26 @@ async fn find_or_start(sources: &Sources, files: &SharedFiles) -> Result<Shared>
     start(sources, files).await
 }
 
-fn judged(record: &DaemonRecord, files: &SharedFiles) -> Shared {
+fn judged(record: &DaemonRecord, files: &SharedFiles) -> SharedServer {
     let wanted = files.wanted_record();
     let pid = record.pid;
     if record.version != wanted.version {
         let version = &record.version;
-        return Shared::Other(format!(
+        return SharedServer::Other(format!(
             "the shared server (process {pid}) is of version {version}, and ends when its clients have left"
         ));
     }
     if (&record.config, &record.store) != (&wanted.config, &wanted.store) {
-        return Shared::Other(format!(
+        return SharedServer::Other(format!(
             "the shared server (process {pid}) works with {} and {}",
             record.config.display(),
             record.store.display()
         ));
     }
-    Shared::Server(ServerAddress::Unix(files.socket()))
+    SharedServer::Server(ServerAddress::Unix(files.socket()))
 }
 
-async fn start(sources: &Sources, files: &SharedFiles) -> Result<Shared> {
+async fn start(sources: &Sources, files: &SharedFiles) -> Result<SharedServer> {
     sources.dirs.create()?;
     let (log_file, log) = files.open_log().context("the log of the shared server can't be written")?;
     let program = std::env::current_exe().context("this program can't be found")?;

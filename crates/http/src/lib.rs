@@ -19,4 +19,4 @@ pub use events::event_body;
 pub use listener::{HttpListener, ListenerAddress, ListenerLimits, host_names, loopback_names};
 pub use observed::{ClientAddress, FinishedRequest, Observation, PeerAddress, RequestObserver, observed};
 pub use token::{BearerToken, random_name};
-pub use tokens::{NamedToken, OWN_NAME, Requester, Scope, TokenDigest, TokenTable};
+pub use tokens::{NamedToken, OWN_NAME, Requester, TokenDigest, TokenScope, TokenTable};

@@ -75,7 +75,7 @@ async fn observe(State(observation): State<Arc<Observation>>, mut request: Reque
         bytes: 0,
         time: Duration::ZERO,
     };
-    let mut open = OpenRequest { observation, began, told };
+    let mut open = ObservedRequest { observation, began, told };
     let response = next.run(request).await;
     open.told.status = response.status();
     open.told.requester = response.extensions().get::<Requester>().map(|requester| requester.name.clone());
@@ -103,13 +103,13 @@ fn client_address(PeerAddress(peer): PeerAddress, headers: &HeaderMap, proxies: 
 }
 
 /// Tells its observers when it goes, whichever way the answer ended.
-struct OpenRequest {
+struct ObservedRequest {
     observation: Arc<Observation>,
     began: Instant,
     told: FinishedRequest,
 }
 
-impl Drop for OpenRequest {
+impl Drop for ObservedRequest {
     fn drop(&mut self) {
         self.told.time = self.began.elapsed();
         for observer in &self.observation.observers {
@@ -120,7 +120,7 @@ impl Drop for OpenRequest {
 
 struct ObservedBody {
     body: Body,
-    open: OpenRequest,
+    open: ObservedRequest,
 }
 
 impl HttpBody for ObservedBody {

@@ -17,7 +17,7 @@ const DIGEST_PREFIX: &str = "sha256:";
 
 /// What a token may do; each includes what comes before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum TokenScope {
     /// Look at what there is.
     Read,
     /// Make sessions and work in them.
@@ -26,7 +26,7 @@ pub enum Scope {
     All,
 }
 
-impl Scope {
+impl TokenScope {
     pub const EACH: [Self; 3] = [Self::Read, Self::Talk, Self::All];
 
     pub fn as_str(self) -> &'static str {
@@ -38,7 +38,7 @@ impl Scope {
     }
 }
 
-/// SHA-256 of a token. A token is 256 random bits, so that nothing slower is needed to keep it from being found.
+/// SHA-256 of a token. A token is 256 random bits: nothing slower is needed to keep it from being found.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TokenDigest([u8; 32]);
 
@@ -90,7 +90,7 @@ pub struct NamedToken {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Requester {
     pub name: Arc<str>,
-    pub scope: Scope,
+    pub scope: TokenScope,
 }
 
 /// All tokens that are good here. A copy is the same.
@@ -100,7 +100,7 @@ pub struct TokenTable(Arc<[NamedToken]>);
 impl TokenTable {
     /// The token of the home, for everything, and others.
     pub fn new(own: &BearerToken, others: impl IntoIterator<Item = NamedToken>) -> Self {
-        let requester = Requester { name: OWN_NAME.into(), scope: Scope::All };
+        let requester = Requester { name: OWN_NAME.into(), scope: TokenScope::All };
         let own = NamedToken { requester, digest: TokenDigest::of(own) };
         Self(std::iter::once(own).chain(others).collect())
     }
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     fn table(own: &BearerToken, other: &BearerToken) -> TokenTable {
-        let requester = Requester { name: "ci".into(), scope: Scope::Read };
+        let requester = Requester { name: "ci".into(), scope: TokenScope::Read };
         TokenTable::new(own, [NamedToken { requester, digest: TokenDigest::of(other) }])
     }
 

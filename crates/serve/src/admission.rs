@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache_http::{ClientAddress, Requester, Scope, refusal};
+use attache_http::{ClientAddress, Requester, TokenScope, refusal};
 use attache_rpc::{EnvelopeMessage, ErrorObject, RequestId, read_message};
 use axum::http::header::RETRY_AFTER;
 use axum::http::{Extensions, HeaderValue, StatusCode};
@@ -18,7 +18,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 pub(crate) use allowances::ConnectionPlace;
-use allowances::{Allowances, Exhausted};
+use allowances::{Allowances, LimitReached};
 pub use allowances::{CallerLimits, ServeLimits};
 pub(crate) use scopes::check_scope;
 
@@ -29,15 +29,15 @@ const NOT_ADMITTED: i32 = -32_003;
 
 /// Who sends something.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller {
+pub(crate) struct RemoteCaller {
     pub(crate) requester: Requester,
     address: Option<IpAddr>,
 }
 
-impl Caller {
+impl RemoteCaller {
     /// As the check before us found out. Where there was none, somebody may only look.
     pub(crate) fn of(extensions: &Extensions) -> Self {
-        let unknown = || Requester { name: "unknown".into(), scope: Scope::Read };
+        let unknown = || Requester { name: "unknown".into(), scope: TokenScope::Read };
         let address = extensions.get::<ClientAddress>().and_then(|ClientAddress(address)| *address);
         Self { requester: extensions.get::<Requester>().cloned().unwrap_or_else(unknown), address }
     }
@@ -50,25 +50,25 @@ impl Caller {
 
 /// Why something is not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum NotAdmitted {
-    Scope { name: Arc<str>, scope: Scope },
+pub(crate) enum CallerRefusal {
+    Scope { name: Arc<str>, scope: TokenScope },
     TooMuch { what: &'static str, retry: Duration },
 }
 
-impl From<Exhausted> for NotAdmitted {
-    fn from(Exhausted { what, retry }: Exhausted) -> Self {
+impl From<LimitReached> for CallerRefusal {
+    fn from(LimitReached { what, retry }: LimitReached) -> Self {
         Self::TooMuch { what, retry }
     }
 }
 
-impl NotAdmitted {
+impl CallerRefusal {
     fn reason(&self) -> String {
         match self {
             Self::Scope { name, scope } => {
                 let may = match scope {
-                    Scope::Read => "only read",
-                    Scope::Talk => "read and talk",
-                    Scope::All => "do everything else",
+                    TokenScope::Read => "only read",
+                    TokenScope::Talk => "read and talk",
+                    TokenScope::All => "do everything else",
                 };
                 format!("the token \"{name}\" may {may} (`serve.tokens`)")
             }
@@ -131,35 +131,39 @@ impl Admission {
     }
 
     /// A place for one more connection, or stream of a chat.
-    pub(crate) fn connect(&self, caller: &Caller) -> Result<ConnectionPlace, NotAdmitted> {
+    pub(crate) fn connect(&self, caller: &RemoteCaller) -> Result<ConnectionPlace, CallerRefusal> {
         Ok(Allowances::connect(&self.allowances, &caller.requester.name, caller.address)?)
     }
 
     /// Whether a body of this caller is read at all.
-    pub(crate) fn check_bytes(&self, caller: &Caller) -> Result<(), NotAdmitted> {
+    pub(crate) fn check_bytes(&self, caller: &RemoteCaller) -> Result<(), CallerRefusal> {
         Ok(self.allowances.check_bytes(&caller.requester.name, caller.address)?)
     }
 
     /// What came with a body.
-    pub(crate) fn spend_bytes(&self, caller: &Caller, bytes: usize) {
+    pub(crate) fn spend_bytes(&self, caller: &RemoteCaller, bytes: usize) {
         self.metrics.received(bytes);
         self.allowances.spend_bytes(&caller.requester.name, caller.address, bytes);
     }
 
     /// One more prompt.
-    pub(crate) fn prompt(&self, caller: &Caller, way: PromptWay) -> Result<(), NotAdmitted> {
+    pub(crate) fn prompt(&self, caller: &RemoteCaller, way: PromptWay) -> Result<(), CallerRefusal> {
         self.check_prompt(caller)?;
         self.metrics.prompted(way);
         Ok(())
     }
 
     /// The same where it is counted later.
-    pub(crate) fn check_prompt(&self, caller: &Caller) -> Result<(), NotAdmitted> {
+    pub(crate) fn check_prompt(&self, caller: &RemoteCaller) -> Result<(), CallerRefusal> {
         Ok(self.allowances.prompt(&caller.requester.name, caller.address)?)
     }
 
     /// One message of ACP, whatever carries it.
-    pub(crate) fn message(&self, caller: &Caller, message: &EnvelopeMessage) -> Result<(), NotAdmitted> {
+    pub(crate) fn message(
+        &self,
+        caller: &RemoteCaller,
+        message: &EnvelopeMessage,
+    ) -> Result<(), CallerRefusal> {
         let (EnvelopeMessage::Request { method, .. } | EnvelopeMessage::Notification { method, .. }) =
             message
         else {
@@ -168,7 +172,7 @@ impl Admission {
         };
         let Requester { name, scope } = &caller.requester;
         if *scope < scopes::needed_for(method) {
-            return Err(NotAdmitted::Scope { name: name.clone(), scope: *scope });
+            return Err(CallerRefusal::Scope { name: name.clone(), scope: *scope });
         }
         match method.as_str() {
             "session/prompt" => self.prompt(caller, PromptWay::Acp),
@@ -177,7 +181,7 @@ impl Admission {
     }
 
     /// The same for the text of one; what is no message is the reader's to refuse.
-    pub(crate) fn frame(&self, caller: &Caller, text: &[u8]) -> FrameAdmission {
+    pub(crate) fn frame(&self, caller: &RemoteCaller, text: &[u8]) -> FrameAdmission {
         let Ok(message) = read_message(text) else { return FrameAdmission::Taken };
         match self.message(caller, &message) {
             Ok(()) => FrameAdmission::Taken,
@@ -189,7 +193,7 @@ impl Admission {
     }
 
     /// How long the next message over a WebSocket has to wait: it can't be refused once it was sent.
-    pub(crate) fn wait_for_bytes(&self, caller: &Caller) -> Option<Duration> {
+    pub(crate) fn wait_for_bytes(&self, caller: &RemoteCaller) -> Option<Duration> {
         self.allowances.check_bytes(&caller.requester.name, caller.address).err().map(|over| over.retry)
     }
 }

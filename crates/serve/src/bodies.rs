@@ -11,7 +11,7 @@ use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::acp::AcpConnections;
-use crate::admission::Caller;
+use crate::admission::RemoteCaller;
 
 /// A body that is JSON by its head; the permit is held while it is worked on. The error is the answer.
 pub(crate) async fn read_json(
@@ -30,7 +30,7 @@ pub(crate) async fn read_json(
         let reason = format!("the body is longer than {most} bytes (limits.max_line_bytes)");
         return Err(refuse(StatusCode::PAYLOAD_TOO_LARGE, &reason));
     }
-    let (caller, admission) = (Caller::of(&head.extensions), connections.admission());
+    let (caller, admission) = (RemoteCaller::of(&head.extensions), connections.admission());
     admission.check_bytes(&caller).map_err(|refused| Box::new(refused.response()))?;
     let needed = u32::try_from(size.div_ceil(1024)).unwrap_or(u32::MAX);
     let memory = connections.bodies().acquire_many_owned(needed);

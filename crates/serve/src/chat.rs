@@ -19,7 +19,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 
 use crate::acp::AcpConnections;
-use crate::admission::Caller;
+use crate::admission::RemoteCaller;
 use crate::bodies::read_json;
 use crate::metrics::PromptWay;
 use chats::ChatError;
@@ -56,7 +56,7 @@ async fn prompt(State(state): State<ChatState>, request: Request) -> Response {
         Ok(request) => request,
         Err(reason) => return refusal(StatusCode::BAD_REQUEST, &reason),
     };
-    let (caller, admission) = (Caller::of(&head.extensions), state.connections.admission());
+    let (caller, admission) = (RemoteCaller::of(&head.extensions), state.connections.admission());
     let place = match admission.connect(&caller) {
         Ok(place) => place,
         Err(refused) => return refused.response(),
@@ -75,7 +75,7 @@ async fn prompt(State(state): State<ChatState>, request: Request) -> Response {
 }
 
 async fn resume(State(state): State<ChatState>, Path(chat): Path<String>, request: Request) -> Response {
-    let place = match state.connections.admission().connect(&Caller::of(request.extensions())) {
+    let place = match state.connections.admission().connect(&RemoteCaller::of(request.extensions())) {
         Ok(place) => place,
         Err(refused) => return refused.response(),
     };

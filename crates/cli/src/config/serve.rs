@@ -1,5 +1,5 @@
-//! `[serve]`: where remote sessions may work, who may come in and how often, what is written down of it, and how
-//! an end is waited for.
+//! `[serve]`: where remote sessions may work, who may come in and how often, what is written down of it, and
+//! how an end is waited for.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Reads `[serve.tokens.NAME]` of the file: digests of tokens, never tokens.
 
-use attache_http::{OWN_NAME, Scope, TokenDigest};
+use attache_http::{OWN_NAME, TokenDigest, TokenScope};
 use toml_edit::Item;
 
 use super::error::shown;
@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 64;
 pub(crate) struct ConfiguredToken {
     pub(crate) name: String,
     pub(crate) digest: TokenDigest,
-    pub(crate) scope: Scope,
+    pub(crate) scope: TokenScope,
     pub(crate) origin: Origin,
 }
 
@@ -68,7 +68,7 @@ impl FileReader<'_> {
         };
         let scope = |item: &Item| {
             let text = item.as_str()?;
-            Scope::EACH.into_iter().find(|scope| scope.as_str() == text)
+            TokenScope::EACH.into_iter().find(|scope| scope.as_str() == text)
         };
         let expected = "\"read\", \"talk\" or \"all\"";
         if !entries.contains_key("scope") {

@@ -1,4 +1,5 @@
-//! Turns that no client begins: webhooks, whose signature takes the place of the token, and times of a schedule.
+//! Turns that no client begins: webhooks, whose signature takes the place of the token, and times of a
+//! schedule.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::routes::Routes;
-use crate::admission::{Admission, Caller, ConnectionPlace, FrameAdmission};
+use crate::admission::{Admission, ConnectionPlace, FrameAdmission, RemoteCaller};
 use crate::limits::{ACCEPT_TIME, LET_GO_TIME, RESUME_TIME};
 use crate::outbox::Outbox;
 
@@ -43,7 +43,7 @@ pub(super) struct AcpConnection {
 /// Whose connection it is.
 #[derive(Debug)]
 pub(super) struct AdmittedCaller {
-    pub(super) caller: Caller,
+    pub(super) caller: RemoteCaller,
     pub(super) admission: Admission,
     /// Of its limits, as long as there is the connection.
     pub(super) _place: ConnectionPlace,
@@ -121,7 +121,7 @@ impl AcpConnection {
     }
 
     /// Whether it was begun with this token.
-    pub(super) fn belongs_to(&self, caller: &Caller) -> bool {
+    pub(super) fn belongs_to(&self, caller: &RemoteCaller) -> bool {
         self.admitted.caller.requester == caller.requester
     }
 

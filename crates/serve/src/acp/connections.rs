@@ -17,7 +17,7 @@ use tokio_util::task::TaskTracker;
 use super::carrier::{InboxSource, OutboxPace, OutboxSink};
 use super::connection::{AcpConnection, AdmittedCaller, CarrierKind};
 use super::routes::{Routes, StreamLayout};
-use crate::admission::{Admission, Caller, NotAdmitted, too_many};
+use crate::admission::{Admission, CallerRefusal, RemoteCaller, too_many};
 use crate::limits::{
     BODY_BYTES, CONNECTION_RETRY, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS,
     SOCKET_UNREAD_BYTES,
@@ -49,7 +49,7 @@ struct ConnectionTable {
 #[derive(Debug)]
 pub(super) enum ConnectionRefusal {
     TooMany,
-    NotAdmitted(NotAdmitted),
+    OfCaller(CallerRefusal),
     GoingDown,
     NoName(io::Error),
 }
@@ -58,7 +58,7 @@ impl ConnectionRefusal {
     pub(super) fn response(&self) -> Response {
         match self {
             Self::TooMany => too_many("there are too many connections; end one first", CONNECTION_RETRY),
-            Self::NotAdmitted(refused) => refused.response(),
+            Self::OfCaller(refused) => refused.response(),
             Self::GoingDown => {
                 refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is going down; come back later")
             }
@@ -143,13 +143,13 @@ impl AcpConnections {
     pub(super) fn begin(
         &self,
         kind: CarrierKind,
-        caller: Caller,
+        caller: RemoteCaller,
     ) -> Result<Arc<AcpConnection>, ConnectionRefusal> {
         if self.is_ending() {
             return Err(ConnectionRefusal::GoingDown);
         }
         let admission = self.admission().clone();
-        let place = admission.connect(&caller).map_err(ConnectionRefusal::NotAdmitted)?;
+        let place = admission.connect(&caller).map_err(ConnectionRefusal::OfCaller)?;
         let id = random_name(ID_BYTES).map_err(ConnectionRefusal::NoName)?;
         let mut known = self.known();
         if known.len() >= CONNECTIONS {

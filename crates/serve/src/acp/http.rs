@@ -26,7 +26,7 @@ use super::headers::{
 };
 use super::routes::{MisrouteReason, named_session};
 use super::upgrade::upgrade;
-use crate::admission::{Caller, too_many};
+use crate::admission::{RemoteCaller, too_many};
 use crate::bodies::read_json;
 use crate::limits::{CONNECTION_RETRY, HELLO_TIME};
 use crate::outbox::StreamName;
@@ -92,7 +92,7 @@ async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) ->
     let session = session_id(head)?;
     let (body, _reading) = read_json(connections, head, body).await?;
     let message = read_message(&body).map_err(unreadable)?;
-    let caller = Caller::of(&head.extensions);
+    let caller = RemoteCaller::of(&head.extensions);
     connections.admission().message(&caller, &message).map_err(|refused| Box::new(refused.response()))?;
     match (connection, &message) {
         (Some(connection), _) => pass_on(&connection, message, session, body).await,
@@ -104,7 +104,7 @@ async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) ->
 }
 
 /// A hello that is refused leaves nothing behind.
-async fn begin(connections: &AcpConnections, caller: Caller, body: Bytes) -> HttpReply {
+async fn begin(connections: &AcpConnections, caller: RemoteCaller, body: Bytes) -> HttpReply {
     let connection = connections.begin(CarrierKind::Http, caller).map_err(|why| Box::new(why.response()))?;
     let hello = connection.routes.await_hello();
     let taken = connection.take_in(body).await;
@@ -183,7 +183,7 @@ fn named_connection(connections: &AcpConnections, head: &Parts) -> Result<Arc<Ac
     let Some(id) = header_or_query(head, &CONNECTION_ID, "connectionId")? else {
         return Err(bad_request("the header `Acp-Connection-Id` is missing: `initialize` gives it"));
     };
-    let caller = Caller::of(&head.extensions);
+    let caller = RemoteCaller::of(&head.extensions);
     let connection = connections.find(&id).filter(|connection| connection.belongs_to(&caller));
     let connection = connection.ok_or_else(unknown_connection)?;
     match connection.kind {

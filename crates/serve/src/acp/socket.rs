@@ -295,7 +295,7 @@ mod tests {
     use super::super::connection::CarrierKind;
     use super::super::routes::{Routes, StreamLayout};
     use super::*;
-    use crate::admission::{Admission, Caller, ServeLimits};
+    use crate::admission::{Admission, RemoteCaller, ServeLimits};
     use crate::outbox::{Outbox, StreamName};
 
     /// A connection, its client's end, and how its WebSocket ends.
@@ -305,7 +305,7 @@ mod tests {
         let (outbox, routes) = (Outbox::new(usize::MAX), Arc::new(Routes::new(StreamLayout::One)));
         let kind = CarrierKind::WebSocket;
         let admission = Admission::new(ServeLimits::default(), ServerMetrics::default());
-        let caller = Caller::of(&Extensions::new());
+        let caller = RemoteCaller::of(&Extensions::new());
         let place = admission.connect(&caller).unwrap();
         let admitted = AdmittedCaller { caller, admission, _place: place };
         let id = "id".to_owned();

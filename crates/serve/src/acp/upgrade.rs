@@ -19,7 +19,7 @@ use super::connections::AcpConnections;
 use super::headers::{ACP_LAST_EVENT_ID, ACP_RECEIVED, CONNECTION_ID, bad_request, event_number, header};
 use super::http::unknown_connection;
 use super::socket::{CarriedSocket, EventIds, SocketEnd};
-use crate::admission::Caller;
+use crate::admission::RemoteCaller;
 use crate::handshake::{VERSION, accept_key, is_key};
 use crate::outbox::{OutboxReader, StreamName};
 
@@ -104,7 +104,7 @@ async fn board(connections: &AcpConnections, head: &Parts) -> Result<Boarding, B
     let (connection, seen) = match header(head, &CONNECTION_ID)? {
         None => match last {
             None | Some("") => {
-                let begun = connections.begin(CarrierKind::WebSocket, Caller::of(&head.extensions));
+                let begun = connections.begin(CarrierKind::WebSocket, RemoteCaller::of(&head.extensions));
                 (begun.map_err(|why| Box::new(why.response()))?, None)
             }
             Some(_) => return Err(bad_request("`Acp-Last-Event-Id` needs the `Acp-Connection-Id` it is of")),
@@ -113,7 +113,7 @@ async fn board(connections: &AcpConnections, head: &Parts) -> Result<Boarding, B
             let Some(last) = last else {
                 return Err(bad_request("`Acp-Last-Event-Id` is missing: which event was the last you saw?"));
             };
-            let caller = Caller::of(&head.extensions);
+            let caller = RemoteCaller::of(&head.extensions);
             let connection = connections.find(id).filter(|connection| connection.belongs_to(&caller));
             let connection = connection.ok_or_else(unknown_connection)?;
             if connection.kind != CarrierKind::WebSocket {

@@ -31,7 +31,7 @@ pub struct ServeLimits {
 
 /// There is no more at the moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Exhausted {
+pub(super) struct LimitReached {
     pub(super) what: &'static str,
     pub(super) retry: Duration,
 }
@@ -123,7 +123,7 @@ impl Allowances {
         what: &'static str,
         wait: impl Fn(&mut CallerUse, &CallerLimits, Instant) -> Option<Duration>,
         spend: impl Fn(&mut CallerUse),
-    ) -> Result<(), Exhausted> {
+    ) -> Result<(), LimitReached> {
         let now = Instant::now();
         let mut known = self.lock();
         forget_idle(&mut known, &self.limits, now);
@@ -132,7 +132,7 @@ impl Allowances {
             longest = longest.max(wait(known.entry(caller.clone()).or_insert_with(unused), limits, now));
         }
         if let Some(retry) = longest {
-            return Err(Exhausted { what, retry });
+            return Err(LimitReached { what, retry });
         }
         for (caller, _) in callers {
             if let Some(used) = known.get_mut(caller) {
@@ -146,7 +146,7 @@ impl Allowances {
         allowances: &Arc<Self>,
         token: &Arc<str>,
         address: Option<IpAddr>,
-    ) -> Result<ConnectionPlace, Exhausted> {
+    ) -> Result<ConnectionPlace, LimitReached> {
         let callers = allowances.limited(token, address);
         let full = |used: &mut CallerUse, limits: &CallerLimits, _: Instant| {
             limits.connections.filter(|most| used.connections >= *most).map(|_| CONNECTION_RETRY)
@@ -156,7 +156,7 @@ impl Allowances {
         Ok(ConnectionPlace { allowances: allowances.clone(), callers })
     }
 
-    pub(super) fn prompt(&self, token: &Arc<str>, address: Option<IpAddr>) -> Result<(), Exhausted> {
+    pub(super) fn prompt(&self, token: &Arc<str>, address: Option<IpAddr>) -> Result<(), LimitReached> {
         let wait = |used: &mut CallerUse, limits: &CallerLimits, now: Instant| {
             limits.prompts_per_minute.and_then(|most| used.prompts.wait(f64::from(most), 1.0, now))
         };
@@ -165,7 +165,7 @@ impl Allowances {
     }
 
     /// A message is taken whole or not: who has anything left may have more, and pays for it afterwards.
-    pub(super) fn check_bytes(&self, token: &Arc<str>, address: Option<IpAddr>) -> Result<(), Exhausted> {
+    pub(super) fn check_bytes(&self, token: &Arc<str>, address: Option<IpAddr>) -> Result<(), LimitReached> {
         let wait = |used: &mut CallerUse, limits: &CallerLimits, now: Instant| {
             limits.bytes_per_minute.and_then(|most| used.bytes.wait(most as f64, 1.0, now))
         };

@@ -1,25 +1,25 @@
 //! Which scope a request needs: by its route, and by the method of a message.
 
-use attache_http::Scope;
+use attache_http::TokenScope;
 use axum::extract::Request;
 use axum::http::Method;
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::{Caller, NotAdmitted};
+use super::{CallerRefusal, RemoteCaller};
 use crate::acp::ACP_PATH;
 use crate::server::{HOOKS_PATH, OPEN_PATHS};
 
 /// What is not named needs everything: a method that is new here is nobody's by accident. `load` and `resume`
 /// start servers that their client names, so they are more than reading.
-pub(super) fn needed_for(method: &str) -> Scope {
+pub(super) fn needed_for(method: &str) -> TokenScope {
     match method {
         "initialize"
         | "session/list"
         | "_attache/session/status"
         | "_attache/session/export"
         | "_attache/queue/list"
-        | "$/cancel_request" => Scope::Read,
+        | "$/cancel_request" => TokenScope::Read,
         "session/new"
         | "session/load"
         | "session/resume"
@@ -33,8 +33,8 @@ pub(super) fn needed_for(method: &str) -> Scope {
         | "_attache/session/rewind"
         | "_attache/session/unrewind"
         | "_attache/queue/cancel"
-        | "_attache/queue/edit" => Scope::Talk,
-        _ => Scope::All,
+        | "_attache/queue/edit" => TokenScope::Talk,
+        _ => TokenScope::All,
     }
 }
 
@@ -42,14 +42,14 @@ pub(super) fn needed_for(method: &str) -> Scope {
 pub(crate) async fn check_scope(request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let needed = match *request.method() {
-        Method::GET | Method::HEAD => Scope::Read,
-        _ if path == ACP_PATH => Scope::Read,
-        _ => Scope::Talk,
+        Method::GET | Method::HEAD => TokenScope::Read,
+        _ if path == ACP_PATH => TokenScope::Read,
+        _ => TokenScope::Talk,
     };
     let is_open = OPEN_PATHS.contains(&path) || path.starts_with(HOOKS_PATH);
-    let requester = Caller::of(request.extensions()).requester;
+    let requester = RemoteCaller::of(request.extensions()).requester;
     if !is_open && requester.scope < needed {
-        return NotAdmitted::Scope { name: requester.name, scope: requester.scope }.response();
+        return CallerRefusal::Scope { name: requester.name, scope: requester.scope }.response();
     }
     next.run(request).await
 }

@@ -1,4 +1,5 @@
-//! One turn that no client began: a session of its own, with what the trigger says, and an end at its cost limit.
+//! One turn that no client began: a session of its own, with what the trigger says, and an end at its cost
+//! limit.
 
 use std::pin::pin;
 use std::sync::Arc;

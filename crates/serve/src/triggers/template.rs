@@ -1,5 +1,5 @@
-//! A prompt with places for what a JSON body says: `{{issue.title}}`, `{{commits.0.id}}`, `{{.}}` for all of it.
-//! Only text: nothing that a body says is looked at again.
+//! A prompt with places for what a JSON body says: `{{issue.title}}`, `{{commits.0.id}}`, `{{.}}` for all of
+//! it. Only text: nothing that a body says is looked at again.
 
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use attache_http::limits::BODY_TIME;
-use attache_http::{BearerToken, Requester, Scope, read_body, refusal};
+use attache_http::{BearerToken, Requester, TokenScope, read_body, refusal};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
@@ -24,7 +24,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::runner::BegunRun;
 use super::{PromptTemplate, Trigger, TriggerRunner};
 use crate::acp::AcpConnections;
-use crate::admission::{Caller, too_many};
+use crate::admission::{RemoteCaller, too_many};
 use crate::limits::{HOOK_BODIES, HOOK_BODY_BYTES, HOOK_RETRY, HOOK_RUNS, HOOK_SECRET_BYTES, SIGNATURES};
 use crate::metrics::PromptWay;
 
@@ -107,7 +107,7 @@ pub(crate) fn webhook_router(webhooks: Webhooks) -> Router {
 
 async fn receive(State(webhooks): State<Webhooks>, Path(name): Path<String>, request: Request) -> Response {
     let (head, body) = request.into_parts();
-    let requester = Requester { name: format!("hooks/{name}").into(), scope: Scope::Talk };
+    let requester = Requester { name: format!("hooks/{name}").into(), scope: TokenScope::Talk };
     match webhooks.admit(&name, &head, body).await {
         Err(refused) => *refused,
         Ok((signature, body)) => {
@@ -194,7 +194,7 @@ impl Webhooks {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "the server is going down; come back later"));
         }
         let prompt = prompt(&hook.template, body)?;
-        let caller = Caller::named(requester.clone(), &head.extensions);
+        let caller = RemoteCaller::named(requester.clone(), &head.extensions);
         let admission = self.0.connections.admission();
         admission.spend_bytes(&caller, body.len());
         admission.check_prompt(&caller).map_err(|refused| Box::new(refused.response()))?;
