@@ -7,18 +7,21 @@ use agent_client_protocol_schema::v1::{ElicitationId, PromptResponse, SessionId,
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 
-use super::failure::{AgentEnd, ClientFailure};
-use super::questions::{ElicitationQuestion, PermissionQuestion};
+use crate::calls::ClientCall;
+use crate::failure::{AgentEnd, ClientFailure};
 use crate::limits::{EVENT_BYTES, UNREAD_BYTES};
+use crate::questions::{ElicitationQuestion, PermissionQuestion};
 
 #[derive(Debug)]
 pub enum ClientEvent {
     Update(Box<SessionNews>),
     Permission(Box<PermissionQuestion>),
     Elicitation(Box<ElicitationQuestion>),
+    /// Only of what the introduction offers.
+    Call(Box<ClientCall>),
     /// What the user did elsewhere, behind a URL, is done.
     ElicitationDone(ElicitationId),
-    /// A prompt of [`AgentClient::start_prompt`](super::AgentClient::start_prompt) was answered. Every update
+    /// A prompt of [`AgentClient::start_prompt`](crate::AgentClient::start_prompt) was answered. Every update
     /// that came before the answer stands before it.
     PromptEnded {
         ticket: PromptTicket,
@@ -42,7 +45,7 @@ pub struct SessionNews {
 
 /// Which prompt an answer belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PromptTicket(pub(super) u64);
+pub struct PromptTicket(pub(crate) u64);
 
 /// The events of one connection. Dropping it lets the reader run on, and what it reads is thrown away.
 #[derive(Debug)]
@@ -73,20 +76,20 @@ impl Drop for AgentEvents {
 }
 
 #[derive(Debug)]
-pub(super) struct QueuedEvent {
+pub(crate) struct QueuedEvent {
     weight: usize,
     event: ClientEvent,
 }
 
 /// Counts what waits. The channel itself is unbounded: a handler can't wait, so its source does.
 #[derive(Debug, Default)]
-pub(super) struct EventQueue {
+pub(crate) struct EventQueue {
     unread: AtomicUsize,
     moved: Notify,
     abandoned: AtomicBool,
 }
 
-pub(super) fn event_queue() -> (mpsc::UnboundedSender<QueuedEvent>, Arc<EventQueue>, AgentEvents) {
+pub(crate) fn event_queue() -> (mpsc::UnboundedSender<QueuedEvent>, Arc<EventQueue>, AgentEvents) {
     let (sender, receiver) = mpsc::unbounded_channel();
     let queue = Arc::new(EventQueue::default());
     (sender, queue.clone(), AgentEvents { receiver, queue })
@@ -94,7 +97,7 @@ pub(super) fn event_queue() -> (mpsc::UnboundedSender<QueuedEvent>, Arc<EventQue
 
 impl EventQueue {
     /// `bytes` is what the event came as.
-    pub(super) fn push(&self, sender: &mpsc::UnboundedSender<QueuedEvent>, bytes: usize, event: ClientEvent) {
+    pub(crate) fn push(&self, sender: &mpsc::UnboundedSender<QueuedEvent>, bytes: usize, event: ClientEvent) {
         let weight = bytes + EVENT_BYTES;
         self.unread.fetch_add(weight, Ordering::AcqRel);
         if sender.send(QueuedEvent { weight, event }).is_err() {
@@ -103,7 +106,7 @@ impl EventQueue {
     }
 
     /// Resolves when more may be read.
-    pub(super) async fn room(&self) {
+    pub(crate) async fn room(&self) {
         while self.unread.load(Ordering::Acquire) >= UNREAD_BYTES && !self.abandoned.load(Ordering::Acquire) {
             self.moved.notified().await;
         }

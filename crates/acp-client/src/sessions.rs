@@ -6,28 +6,30 @@ use std::sync::atomic::Ordering;
 use agent_client_protocol_schema::v1::{
     CancelNotification, CloseSessionRequest, ContentBlock, DeleteSessionRequest, ForkSessionRequest,
     ForkSessionResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest, LoadSessionResponse,
-    NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ResumeSessionRequest,
+    McpServer, NewSessionRequest, NewSessionResponse, PromptRequest, PromptResponse, ResumeSessionRequest,
     ResumeSessionResponse, SessionConfigOption, SessionConfigOptionValue, SessionId, SessionInfo,
     SessionModeState, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse, SetSessionModeRequest,
 };
 use serde::de::IgnoredAny;
 
-use super::events::{ClientEvent, PromptTicket};
-use super::failure::{AgentEnd, ClientFailure};
-use super::{AgentAbility, AgentClient};
+use crate::events::{ClientEvent, PromptTicket};
+use crate::failure::{AgentEnd, ClientFailure};
 use crate::limits::OPEN_TIME;
+use crate::{AgentAbility, AgentClient};
 
 /// Where a session works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionDirectories {
+pub struct SessionPlace {
     /// Absolute.
     pub directory: PathBuf,
     pub additional: Vec<PathBuf>,
+    /// MCP servers that the agent connects to for this session.
+    pub servers: Vec<McpServer>,
 }
 
-impl SessionDirectories {
+impl SessionPlace {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        Self { directory: directory.into(), additional: Vec::new() }
+        Self { directory: directory.into(), additional: Vec::new(), servers: Vec::new() }
     }
 }
 
@@ -40,9 +42,10 @@ pub struct OpenedSession {
 }
 
 impl AgentClient {
-    pub async fn new_session(&self, place: &SessionDirectories) -> Result<OpenedSession, ClientFailure> {
-        let request =
-            NewSessionRequest::new(&place.directory).additional_directories(place.additional.clone());
+    pub async fn new_session(&self, place: &SessionPlace) -> Result<OpenedSession, ClientFailure> {
+        let request = NewSessionRequest::new(&place.directory)
+            .additional_directories(place.additional.clone())
+            .mcp_servers(place.servers.clone());
         let NewSessionResponse { session_id, modes, config_options, .. } =
             self.request("session/new", &request, Some(OPEN_TIME)).await?;
         Ok(OpenedSession { session_id, modes, config_options: config_options.unwrap_or_default() })
@@ -52,11 +55,12 @@ impl AgentClient {
     pub async fn load_session(
         &self,
         session_id: SessionId,
-        place: &SessionDirectories,
+        place: &SessionPlace,
     ) -> Result<OpenedSession, ClientFailure> {
         self.need(AgentAbility::Load, "load a session")?;
         let request = LoadSessionRequest::new(session_id.clone(), &place.directory)
-            .additional_directories(place.additional.clone());
+            .additional_directories(place.additional.clone())
+            .mcp_servers(place.servers.clone());
         let LoadSessionResponse { modes, config_options, .. } =
             self.request("session/load", &request, Some(OPEN_TIME)).await?;
         Ok(OpenedSession { session_id, modes, config_options: config_options.unwrap_or_default() })
@@ -66,11 +70,12 @@ impl AgentClient {
     pub async fn resume_session(
         &self,
         session_id: SessionId,
-        place: &SessionDirectories,
+        place: &SessionPlace,
     ) -> Result<OpenedSession, ClientFailure> {
         self.need(AgentAbility::Resume, "resume a session")?;
         let request = ResumeSessionRequest::new(session_id.clone(), &place.directory)
-            .additional_directories(place.additional.clone());
+            .additional_directories(place.additional.clone())
+            .mcp_servers(place.servers.clone());
         let ResumeSessionResponse { modes, config_options, .. } =
             self.request("session/resume", &request, Some(OPEN_TIME)).await?;
         Ok(OpenedSession { session_id, modes, config_options: config_options.unwrap_or_default() })
@@ -80,11 +85,12 @@ impl AgentClient {
     pub async fn fork_session(
         &self,
         session_id: SessionId,
-        place: &SessionDirectories,
+        place: &SessionPlace,
     ) -> Result<OpenedSession, ClientFailure> {
         self.need(AgentAbility::Fork, "fork a session")?;
         let request = ForkSessionRequest::new(session_id, &place.directory)
-            .additional_directories(place.additional.clone());
+            .additional_directories(place.additional.clone())
+            .mcp_servers(place.servers.clone());
         let ForkSessionResponse { session_id, modes, config_options, .. } =
             self.request("session/fork", &request, Some(OPEN_TIME)).await?;
         Ok(OpenedSession { session_id, modes, config_options: config_options.unwrap_or_default() })

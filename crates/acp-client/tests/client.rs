@@ -5,12 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use agent_client_protocol_schema::v1::{SessionId, SessionUpdate};
-use attache_chat::client::{
-    AgentAbility, AgentDoor, AgentEvents, ClientEvent, ClientFailure, CommandDoor, Connected, Introduction,
-    SessionDirectories, connect,
+use agent_client_protocol_schema::v1::{
+    ClientCapabilities, FileSystemCapabilities, ReadTextFileResponse, SessionId, SessionUpdate,
 };
-use attache_chat::limits::UNREAD_BYTES;
+use attache_acp_client::limits::UNREAD_BYTES;
+use attache_acp_client::{
+    AgentAbility, AgentDoor, AgentEvents, ClientCall, ClientEvent, ClientFailure, CommandDoor, Connected,
+    Introduction, SessionPlace, connect,
+};
 use attache_rpc::{PipeReader, PipeWriter, duplex, json_lines};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -97,7 +99,7 @@ async fn only_what_is_served_is_offered() {
     for ability in [AgentAbility::Load, AgentAbility::List, AgentAbility::Images, AgentAbility::Extensions] {
         assert!(!client.can(ability), "{ability:?}");
     }
-    let refused = client.load_session(SessionId::new("s"), &SessionDirectories::new("/")).await.unwrap_err();
+    let refused = client.load_session(SessionId::new("s"), &SessionPlace::new("/")).await.unwrap_err();
     assert!(matches!(refused, ClientFailure::Unsupported { .. }), "{refused}");
 }
 
@@ -233,7 +235,7 @@ async fn a_question_is_answered_once_whatever_becomes_of_it() {
 
 #[tokio::test]
 async fn a_session_is_found_by_the_beginning_of_its_id() {
-    use attache_chat::client::SessionMatch;
+    use attache_acp_client::SessionMatch;
     let capabilities = json!({ "sessionCapabilities": { "list": {} } });
     for (start, found) in [("ab", "several"), ("abc", "one"), ("abcd", "one"), ("x", "none")] {
         let (Connected { client, events: _events }, mut agent) = connected(capabilities.clone()).await;
@@ -334,4 +336,47 @@ async fn the_whole_group_goes_with_the_last_handle() {
         }
     };
     tokio::time::timeout(PATIENCE, gone).await.expect("what the agent started is gone");
+}
+
+/// A client that serves what `fs` says and no terminals.
+async fn serving(fs: FileSystemCapabilities) -> (Connected, FakeAgent, Value) {
+    let (mut agent, ours) = wire();
+    let (source, sink) = json_lines(ours, 1024 * 1024);
+    let introduction = Introduction::new("tester", "1.2.3", ClientCapabilities::new().fs(fs));
+    let connecting = tokio::spawn(connect(source, sink, None, introduction));
+    let request = agent.read().await;
+    agent.answer(&request, json!({ "protocolVersion": 1 })).await;
+    (connecting.await.unwrap().unwrap(), agent, request)
+}
+
+#[tokio::test]
+async fn what_is_offered_of_files_and_terminals_comes_as_a_call_and_the_rest_is_refused() {
+    let fs = FileSystemCapabilities::new().read_text_file(true);
+    let (Connected { client: _client, mut events }, mut agent, hello) = serving(fs).await;
+    assert_eq!(hello["params"]["clientInfo"]["name"], "tester");
+    assert_eq!(hello["params"]["clientCapabilities"]["fs"]["readTextFile"], true);
+    let ask = |id: u64, method: &str, params: Value| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+    let read = json!({ "sessionId": "s", "path": "/a.txt", "line": 3, "limit": 2 });
+    agent.write(ask(1, "fs/read_text_file", read.clone())).await;
+    let ClientEvent::Call(call) = next(&mut events).await else { panic!("no call") };
+    assert_eq!(&*call.session_id().0, "s");
+    let ClientCall::ReadTextFile(request, reply) = *call else { panic!("another call") };
+    assert_eq!((request.line, request.limit), (Some(3), Some(2)));
+    reply.give(&ReadTextFileResponse::new("three\nfour\n"));
+    assert_eq!(agent.read().await["result"]["content"], "three\nfour\n");
+
+    // Dropped unanswered, it is an error.
+    agent.write(ask(2, "fs/read_text_file", read)).await;
+    drop(next(&mut events).await);
+    assert_eq!(agent.read().await["error"]["code"], -32603);
+
+    for (id, method, params, code) in [
+        (3, "fs/write_text_file", json!({ "sessionId": "s", "path": "/a.txt", "content": "" }), -32601),
+        (4, "terminal/create", json!({ "sessionId": "s", "command": "ls" }), -32601),
+        (5, "fs/read_text_file", json!({ "path": "/a.txt" }), -32602),
+    ] {
+        agent.write(ask(id, method, params)).await;
+        assert!(matches!(next(&mut events).await, ClientEvent::Skipped(_)), "{method}");
+        assert_eq!(agent.read().await["error"]["code"], code, "{method}");
+    }
 }

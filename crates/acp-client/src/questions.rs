@@ -16,7 +16,7 @@ pub struct PermissionQuestion {
 }
 
 impl PermissionQuestion {
-    pub(super) fn new(request: RequestPermissionRequest, responder: Responder) -> Self {
+    pub(crate) fn new(request: RequestPermissionRequest, responder: Responder) -> Self {
         Self { request, responder: Some(responder) }
     }
 
@@ -57,7 +57,7 @@ pub struct ElicitationQuestion {
 }
 
 impl ElicitationQuestion {
-    pub(super) fn new(request: CreateElicitationRequest, responder: Responder) -> Self {
+    pub(crate) fn new(request: CreateElicitationRequest, responder: Responder) -> Self {
         Self { request, responder: Some(responder) }
     }
 

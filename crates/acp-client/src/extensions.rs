@@ -6,8 +6,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use super::failure::ClientFailure;
-use super::{AgentAbility, AgentClient};
+use crate::failure::ClientFailure;
+use crate::{AgentAbility, AgentClient};
 
 /// What a session is doing.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

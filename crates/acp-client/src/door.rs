@@ -5,14 +5,15 @@ use std::ffi::OsString;
 use std::fmt::Debug;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use attache_rpc::json_lines;
 
-use super::failure::ClientFailure;
-use super::process;
-use super::words::words_of;
-use super::{Connected, Introduction, connect};
+use crate::failure::ClientFailure;
 use crate::limits::LINE_BYTES;
+use crate::process;
+use crate::words::words_of;
+use crate::{Connected, Introduction, connect};
 
 pub type DoorFuture<'a> = Pin<Box<dyn Future<Output = Result<Connected, ClientFailure>> + Send + 'a>>;
 
@@ -50,7 +51,7 @@ impl AgentDoor for CommandDoor {
         Box::pin(async move {
             let (process, stdout, stdin) = process::start(&self.words, &self.directory, &self.variables)?;
             let (source, sink) = json_lines((stdout, stdin), LINE_BYTES);
-            connect(source, sink, Some(process), introduction).await
+            connect(source, sink, Some(Arc::new(process)), introduction).await
         })
     }
 }

@@ -7,41 +7,59 @@ use agent_client_protocol_schema::v1::{
     CompleteElicitationNotification, CreateElicitationRequest, RequestPermissionRequest, SessionId,
     SessionNotification,
 };
-use attache_rpc::{ErrorObject, Handler, IncomingRequest, MessageSource, Notification, Received, TraceLane};
+use attache_rpc::{
+    ErrorObject, Handler, IncomingRequest, MessageSource, Notification, Received, Responder, TraceLane,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use super::events::{ClientEvent, EventQueue, QueuedEvent, SessionNews};
-use super::failure::{AgentEnd, ClientFailure};
-use super::questions::{ElicitationQuestion, PermissionQuestion};
+use crate::calls::read_call;
+use crate::events::{ClientEvent, EventQueue, QueuedEvent, SessionNews};
+use crate::failure::{AgentEnd, ClientFailure};
+use crate::introduction::ServedCalls;
 use crate::legible::legible_line;
 use crate::limits::{EARLY_MESSAGES, LINE_CHARS};
+use crate::questions::{ElicitationQuestion, PermissionQuestion};
 
-pub(super) struct AgentWatcher {
+pub(crate) struct AgentWatcher {
     sender: mpsc::UnboundedSender<QueuedEvent>,
     queue: Arc<EventQueue>,
     phase: Arc<Phase>,
+    served: ServedCalls,
     closed: CancellationToken,
 }
 
 impl AgentWatcher {
-    pub(super) fn new(
+    pub(crate) fn new(
         sender: mpsc::UnboundedSender<QueuedEvent>,
         queue: Arc<EventQueue>,
         phase: Arc<Phase>,
+        served: ServedCalls,
     ) -> Self {
-        Self { sender, queue, phase, closed: CancellationToken::new() }
+        Self { sender, queue, phase, served, closed: CancellationToken::new() }
     }
 
-    pub(super) fn closed_token(&self) -> CancellationToken {
+    pub(crate) fn closed_token(&self) -> CancellationToken {
         self.closed.clone()
     }
 
     fn push(&self, bytes: usize, event: ClientEvent) {
         self.queue.push(&self.sender, bytes, event);
+    }
+
+    /// Files and terminals, where they are offered.
+    fn other_request(&self, method: &str, params: Option<&RawValue>, responder: Responder) {
+        let bytes = params.map_or(0, |params| params.get().len());
+        let (error, responder) = match read_call(method, params, responder, self.served) {
+            Ok(Ok(call)) => return self.push(bytes, ClientEvent::Call(Box::new(call))),
+            Ok(Err(refused)) => *refused,
+            Err(responder) => (ErrorObject::method_not_found(method), responder),
+        };
+        self.skip(method, &error.message);
+        responder.error(error);
     }
 
     fn skip(&self, method: &str, reason: &str) {
@@ -77,8 +95,7 @@ impl Handler for AgentWatcher {
                 }
                 Err(reason) => ErrorObject::invalid_params(reason),
             },
-            // Files and terminals among them: they are not offered.
-            _ => ErrorObject::method_not_found(&method),
+            _ => return self.other_request(&method, params, responder),
         };
         self.skip(&method, &refused.message);
         responder.error(refused);
@@ -134,7 +151,7 @@ fn news(raw: Box<RawValue>) -> Result<SessionNews, String> {
 
 /// Before and after the agent has said hello. Before, nothing that it sends is an event.
 #[derive(Debug, Default)]
-pub(super) struct Phase {
+pub(crate) struct Phase {
     begun: AtomicBool,
     echoed: AtomicBool,
     early: AtomicUsize,
@@ -144,7 +161,7 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    pub(super) fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.begun.store(true, Ordering::Release);
     }
 
@@ -153,17 +170,17 @@ impl Phase {
         self.echoed.store(true, Ordering::Release);
     }
 
-    pub(super) fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.begun.load(Ordering::Acquire)
     }
 
     /// Resolves when far more came than an agent can have to say before it is known.
-    pub(super) async fn flooded(&self) {
+    pub(crate) async fn flooded(&self) {
         self.too_many.notified().await;
     }
 
     /// With what was printed instead of messages.
-    pub(super) fn explained(&self, failure: ClientFailure) -> ClientFailure {
+    pub(crate) fn explained(&self, failure: ClientFailure) -> ClientFailure {
         if self.echoed.load(Ordering::Acquire) {
             return ClientFailure::Echo;
         }
@@ -194,14 +211,14 @@ impl Phase {
 }
 
 /// A source that is read only while events are taken.
-pub(super) struct GatedSource<S> {
+pub(crate) struct GatedSource<S> {
     source: S,
     queue: Arc<EventQueue>,
     phase: Arc<Phase>,
 }
 
 impl<S> GatedSource<S> {
-    pub(super) fn new(source: S, queue: Arc<EventQueue>, phase: Arc<Phase>) -> Self {
+    pub(crate) fn new(source: S, queue: Arc<EventQueue>, phase: Arc<Phase>) -> Self {
         Self { source, queue, phase }
     }
 }

@@ -6,7 +6,9 @@
 //! starts it; when we are killed, the agent's input ends, which ends it.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,20 +18,31 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::sync::watch;
 
-use super::failure::{AgentEnd, ClientFailure};
+use crate::failure::{AgentEnd, ClientFailure};
 use crate::legible::legible_line;
-use crate::limits::{ERRORS_BYTES, LAST_LINES, LINE_CHARS};
+use crate::limits::{END_TIME, ERRORS_BYTES, LAST_LINES, LINE_CHARS};
 
-/// An agent that runs as a process. Dropping it kills its group.
+pub type EndFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// An agent that runs as a process of ours. Dropping it ends the process.
+pub trait AgentProcess: fmt::Debug + Send + Sync {
+    /// How it ended, waited for but a moment: it may have hung up and go on.
+    fn ended(&self) -> EndFuture<'static, AgentEnd>;
+
+    /// Waits for its end once its input is closed; then it is killed, and waited for once more.
+    fn end_within(&self, time: Duration) -> EndFuture<'_, ()>;
+}
+
+/// A process that leads a group. Dropping it kills the group.
 #[derive(Debug)]
-pub struct AgentProcess {
+pub(crate) struct GroupProcess {
     group: Arc<ProcessGroup>,
     watch: ProcessWatch,
 }
 
 /// Sees how the process ends.
 #[derive(Clone, Debug)]
-pub(super) struct ProcessWatch {
+struct ProcessWatch {
     status: watch::Receiver<Option<String>>,
     errors: Arc<LastErrors>,
 }
@@ -86,11 +99,11 @@ impl LastErrors {
 }
 
 /// Starts a program with pipes for its streams, in a process group of its own.
-pub(super) fn start(
+pub(crate) fn start(
     words: &[String],
     directory: &Path,
     variables: &[(OsString, OsString)],
-) -> Result<(AgentProcess, ChildStdout, ChildStdin), ClientFailure> {
+) -> Result<(GroupProcess, ChildStdout, ChildStdin), ClientFailure> {
     let program = words.first().cloned().unwrap_or_default();
     let failed = |reason: String| ClientFailure::Start { program: legible_line(&program), reason };
     let child = Command::new(&program)
@@ -118,7 +131,7 @@ pub(super) fn start(
     let errors = Arc::new(LastErrors::default());
     let (tell, status) = watch::channel(None);
     tokio::spawn(wait(child, stderr, group.clone(), errors.clone(), tell));
-    Ok((AgentProcess { group, watch: ProcessWatch { status, errors } }, stdout, stdin))
+    Ok((GroupProcess { group, watch: ProcessWatch { status, errors } }, stdout, stdin))
 }
 
 /// Until the process has ended, and what it wrote last is read.
@@ -155,25 +168,26 @@ async fn wait(
     drop(tell.send(Some(status)));
 }
 
-impl AgentProcess {
-    pub(super) fn watch(&self) -> ProcessWatch {
-        self.watch.clone()
+impl AgentProcess for GroupProcess {
+    fn ended(&self) -> EndFuture<'static, AgentEnd> {
+        Box::pin(self.watch.clone().end(END_TIME))
     }
 
-    /// Waits for its end; then the group is killed, and waited for once more.
-    pub(super) async fn end_within(&self, time: Duration) {
-        let mut status = self.watch.status.clone();
-        if tokio::time::timeout(time, status.wait_for(Option::is_some)).await.is_err() {
-            self.group.kill(GroupState::Running);
-            let killed = tokio::time::timeout(time, status.wait_for(Option::is_some)).await;
-            if killed.is_err() {
-                tracing::warn!("an agent could not be killed");
+    fn end_within(&self, time: Duration) -> EndFuture<'_, ()> {
+        Box::pin(async move {
+            let mut status = self.watch.status.clone();
+            if tokio::time::timeout(time, status.wait_for(Option::is_some)).await.is_err() {
+                self.group.kill(GroupState::Running);
+                let killed = tokio::time::timeout(time, status.wait_for(Option::is_some)).await;
+                if killed.is_err() {
+                    tracing::warn!("an agent could not be killed");
+                }
             }
-        }
+        })
     }
 }
 
-impl Drop for AgentProcess {
+impl Drop for GroupProcess {
     fn drop(&mut self) {
         self.group.kill(GroupState::Ended);
     }
@@ -181,7 +195,7 @@ impl Drop for AgentProcess {
 
 impl ProcessWatch {
     /// How it ended; without a status if it has hung up and goes on.
-    pub(super) async fn end(mut self, time: Duration) -> AgentEnd {
+    async fn end(mut self, time: Duration) -> AgentEnd {
         let status = match tokio::time::timeout(time, self.status.wait_for(Option::is_some)).await {
             Ok(Ok(status)) => status.clone(),
             Ok(Err(_)) | Err(_) => None,

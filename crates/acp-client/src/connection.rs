@@ -1,89 +1,30 @@
-//! One connection to an agent: says hello, sends requests, and gives what the agent says and asks as events in
-//! their order. Shows nothing and decides nothing.
-//!
-//! Whoever waits for an answer must go on taking events: with [`limits::UNREAD_BYTES`] of them untaken, nothing
-//! more is read from the agent, the answer included. All events that an answer follows are in the queue when it
-//! arrives.
-
-mod door;
-mod events;
-mod extensions;
-mod failure;
-mod handler;
-mod process;
-mod questions;
-mod sessions;
-mod words;
+//! One connection: says hello, and sends requests. What the agent sends is not read here.
 
 use std::fmt;
+use std::pin::Pin;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_client_protocol_schema::ProtocolVersion;
 use agent_client_protocol_schema::v1::{
-    AuthMethod, AuthenticateRequest, ClientCapabilities, ClientSessionCapabilities, CompactionCapabilities,
-    ElicitationCapabilities, ElicitationFormCapabilities, ElicitationUrlCapabilities, Implementation,
-    InitializeRequest, InitializeResponse, NoticeCapabilities,
+    AuthMethod, AuthenticateRequest, InitializeRequest, InitializeResponse,
 };
 use attache_rpc::{
-    Connection, Handler, MessageSink, MessageSource, Options, Peer, RequestError, Trace, UnusableLines,
+    Connection, Handler, MessageSink, MessageSource, Options, Peer, RequestError, UnusableLines,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
 
+use crate::events::{AgentEvents, ClientEvent, EventQueue, QueuedEvent, event_queue};
+use crate::failure::{AgentEnd, ClientFailure};
+use crate::handler::{AgentWatcher, GatedSource, Phase};
+use crate::introduction::Introduction;
 use crate::limits::{ASK_TIME, END_TIME, HELLO_TIME, LEAVE_TIME};
-
-pub use door::{AgentDoor, CommandDoor, DoorFuture};
-pub use events::{AgentEvents, ClientEvent, PromptTicket, SessionNews};
-pub use extensions::{QueuedPrompt, RewoundPrompt, SessionActivity, SessionState};
-pub use failure::{AgentEnd, ClientFailure};
-pub use process::AgentProcess;
-pub use questions::{ElicitationQuestion, PermissionQuestion};
-pub use sessions::{OpenedSession, SessionDirectories, SessionMatch};
-pub use words::{BadCommand, words_of};
-
-use events::{EventQueue, QueuedEvent, event_queue};
-use handler::{AgentWatcher, GatedSource, Phase};
-
-/// What a client says of itself when it connects.
-#[derive(Clone, Debug)]
-pub struct Introduction {
-    /// Exactly what the one who takes the events serves.
-    pub capabilities: ClientCapabilities,
-    pub version: &'static str,
-    /// Receives a copy of all traffic.
-    pub trace: Option<Trace>,
-}
-
-impl Introduction {
-    /// For a person who sees notices and answers questions. Files and terminals are the agent's own.
-    pub fn of_a_person(version: &'static str) -> Self {
-        let asked = ElicitationCapabilities::new()
-            .form(ElicitationFormCapabilities::new())
-            .url(ElicitationUrlCapabilities::new());
-        let capabilities = unattended_capabilities().elicitation(asked);
-        Self { capabilities, version, trace: None }
-    }
-
-    /// For a run that nobody watches: there is no one to fill in a form.
-    pub fn unattended(version: &'static str) -> Self {
-        Self { capabilities: unattended_capabilities(), version, trace: None }
-    }
-
-    #[must_use]
-    pub fn with_trace(self, trace: Option<Trace>) -> Self {
-        Self { trace, ..self }
-    }
-}
-
-fn unattended_capabilities() -> ClientCapabilities {
-    let session = ClientSessionCapabilities::new()
-        .notices(NoticeCapabilities::new())
-        .compaction(CompactionCapabilities::new());
-    ClientCapabilities::new().session(session)
-}
+use crate::process::AgentProcess;
 
 /// An agent that has said hello, and what it says from then on.
 #[derive(Debug)]
@@ -111,32 +52,33 @@ pub enum AgentAbility {
 /// A cheap handle to a connected agent. With the last one its process is killed, if it has one, and its group.
 #[derive(Clone)]
 pub struct AgentClient {
-    shared: Arc<ClientShared>,
+    pub(crate) shared: Arc<ClientShared>,
 }
 
-struct ClientShared {
-    peer: Peer,
+pub(crate) struct ClientShared {
+    pub(crate) peer: Peer,
     agent: InitializeResponse,
-    events: mpsc::WeakUnboundedSender<QueuedEvent>,
-    queue: Arc<EventQueue>,
+    pub(crate) events: mpsc::WeakUnboundedSender<QueuedEvent>,
+    pub(crate) queue: Arc<EventQueue>,
     ended: watch::Receiver<Option<AgentEnd>>,
-    tickets: std::sync::atomic::AtomicU64,
+    pub(crate) tickets: AtomicU64,
     /// Why a lock: whoever leaves takes it, from any handle.
     connection: Mutex<Option<Connection>>,
-    process: Option<AgentProcess>,
+    process: Option<Arc<dyn AgentProcess>>,
 }
 
 /// Says hello over this transport. `process` is what speaks at its other end, if it is ours to end.
 pub async fn connect(
     source: impl MessageSource,
     sink: impl MessageSink,
-    process: Option<AgentProcess>,
+    process: Option<Arc<dyn AgentProcess>>,
     introduction: Introduction,
 ) -> Result<Connected, ClientFailure> {
     let (sender, queue, events) = event_queue();
     let (told_end, ended) = watch::channel(None);
     let phase = Arc::new(Phase::default());
-    let watcher = Arc::new(AgentWatcher::new(sender.clone(), queue.clone(), phase.clone()));
+    let served = introduction.served();
+    let watcher = Arc::new(AgentWatcher::new(sender.clone(), queue.clone(), phase.clone(), served));
     let closed = watcher.closed_token();
     let options =
         Options { trace: introduction.trace, unusable: UnusableLines::Ignored, ..Options::default() };
@@ -144,10 +86,10 @@ pub async fn connect(
     let handler: Arc<dyn Handler> = watcher;
     let (peer, connection) = Peer::start(gated, sink, options, move |_| handler);
     let tell = TellEnd { sender: sender.clone(), queue: queue.clone(), phase: phase.clone(), told_end };
-    tokio::spawn(tell.when_closed(closed, process.as_ref().map(AgentProcess::watch)));
+    tokio::spawn(tell.when_closed(closed, process.as_ref().map(|process| process.ended())));
     let hello = InitializeRequest::new(ProtocolVersion::V1)
         .client_capabilities(introduction.capabilities)
-        .client_info(Implementation::new("attache-chat", introduction.version).title("Attaché".to_owned()));
+        .client_info(introduction.client);
     let said = tokio::select! {
         said = ask(&peer, &ended, "initialize", &hello, Some(HELLO_TIME)) => said,
         () = phase.flooded() => Err(ClientFailure::Flood),
@@ -163,7 +105,7 @@ pub async fn connect(
         events: sender.downgrade(),
         queue,
         ended,
-        tickets: std::sync::atomic::AtomicU64::new(1),
+        tickets: AtomicU64::new(1),
         connection: Mutex::new(Some(connection)),
         process,
     };
@@ -229,8 +171,8 @@ impl AgentClient {
         }
     }
 
-    /// Any request; the answer is read as `R`.
-    pub(crate) async fn request<P: Serialize, R: DeserializeOwned>(
+    /// Any request, also one of the agent's own; the answer is read as `R`.
+    pub async fn request<P: Serialize, R: DeserializeOwned>(
         &self,
         method: &'static str,
         params: &P,
@@ -308,12 +250,12 @@ struct TellEnd {
 impl TellEnd {
     async fn when_closed(
         self,
-        closed: tokio_util::sync::CancellationToken,
-        process: Option<process::ProcessWatch>,
+        closed: CancellationToken,
+        process: Option<Pin<Box<dyn Future<Output = AgentEnd> + Send>>>,
     ) {
         closed.cancelled().await;
         let end = match process {
-            Some(process) => process.end(END_TIME).await,
+            Some(ended) => ended.await,
             None => AgentEnd::default(),
         };
         // Nobody may be waiting.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use attache_rpc::{ErrorObject, code};
 
-use super::words::BadCommand;
+use crate::words::BadCommand;
 
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ClientFailure {
