@@ -20,23 +20,23 @@ use crate::introduction::ServedCalls;
 /// A request of the agent, with its answer to give.
 #[derive(Debug)]
 pub enum ClientCall {
-    ReadTextFile(ReadTextFileRequest, Reply<ReadTextFileResponse>),
-    WriteTextFile(WriteTextFileRequest, Reply<WriteTextFileResponse>),
-    CreateTerminal(CreateTerminalRequest, Reply<CreateTerminalResponse>),
-    TerminalOutput(TerminalOutputRequest, Reply<TerminalOutputResponse>),
-    WaitForTerminalExit(WaitForTerminalExitRequest, Reply<WaitForTerminalExitResponse>),
-    KillTerminal(KillTerminalRequest, Reply<KillTerminalResponse>),
-    ReleaseTerminal(ReleaseTerminalRequest, Reply<ReleaseTerminalResponse>),
+    ReadTextFile(ReadTextFileRequest, CallReply<ReadTextFileResponse>),
+    WriteTextFile(WriteTextFileRequest, CallReply<WriteTextFileResponse>),
+    CreateTerminal(CreateTerminalRequest, CallReply<CreateTerminalResponse>),
+    TerminalOutput(TerminalOutputRequest, CallReply<TerminalOutputResponse>),
+    WaitForTerminalExit(WaitForTerminalExitRequest, CallReply<WaitForTerminalExitResponse>),
+    KillTerminal(KillTerminalRequest, CallReply<KillTerminalResponse>),
+    ReleaseTerminal(ReleaseTerminalRequest, CallReply<ReleaseTerminalResponse>),
 }
 
 /// The answer to one request. Dropped, it is an error.
 #[derive(Debug)]
-pub struct Reply<R> {
+pub struct CallReply<R> {
     responder: Responder,
     answer: PhantomData<fn(R)>,
 }
 
-impl<R: Serialize> Reply<R> {
+impl<R: Serialize> CallReply<R> {
     pub fn give(self, answer: &R) {
         self.responder.ok(answer);
     }
@@ -78,7 +78,7 @@ impl ClientCall {
 }
 
 /// A request that was read, or why not, with its responder.
-pub(crate) type ReadCall = Result<ClientCall, Box<(ErrorObject, Responder)>>;
+pub(crate) type TakenCall = Result<ClientCall, Box<(ErrorObject, Responder)>>;
 
 /// `None` for a method that is not served: the responder is given back.
 pub(crate) fn read_call(
@@ -86,7 +86,7 @@ pub(crate) fn read_call(
     params: Option<&RawValue>,
     responder: Responder,
     served: ServedCalls,
-) -> Result<ReadCall, Responder> {
+) -> Result<TakenCall, Responder> {
     let read = match method {
         "fs/read_text_file" if served.read_text_file => call(params, responder, ClientCall::ReadTextFile),
         "fs/write_text_file" if served.write_text_file => call(params, responder, ClientCall::WriteTextFile),
@@ -105,13 +105,13 @@ pub(crate) fn read_call(
 fn call<P: DeserializeOwned, R>(
     params: Option<&RawValue>,
     responder: Responder,
-    make: fn(P, Reply<R>) -> ClientCall,
-) -> ReadCall {
+    make: fn(P, CallReply<R>) -> ClientCall,
+) -> TakenCall {
     let Some(params) = params else {
         return Err(Box::new((ErrorObject::invalid_params("the parameters are missing"), responder)));
     };
     match serde_json::from_str(params.get()) {
-        Ok(request) => Ok(make(request, Reply { responder, answer: PhantomData })),
+        Ok(request) => Ok(make(request, CallReply { responder, answer: PhantomData })),
         Err(error) => Err(Box::new((ErrorObject::invalid_params(error.to_string()), responder))),
     }
 }

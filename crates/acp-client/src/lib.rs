@@ -20,7 +20,7 @@ mod questions;
 mod sessions;
 mod words;
 
-pub use calls::{ClientCall, Reply};
+pub use calls::{CallReply, ClientCall};
 pub use connection::{AgentAbility, AgentClient, Connected, connect};
 pub use door::{AgentDoor, CommandDoor, DoorFuture};
 pub use events::{AgentEvents, ClientEvent, PromptTicket, SessionNews};
@@ -29,5 +29,5 @@ pub use failure::{AgentEnd, ClientFailure};
 pub use introduction::{Introduction, asked_of_a_person, unattended_capabilities};
 pub use process::{AgentProcess, EndFuture};
 pub use questions::{ElicitationQuestion, PermissionQuestion};
-pub use sessions::{OpenedSession, SessionMatch, SessionPlace};
+pub use sessions::{OpenedSession, SessionMatch, SessionStart};
 pub use words::{BadCommand, words_of};

@@ -19,7 +19,7 @@ use crate::{AgentAbility, AgentClient};
 
 /// Where a session works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionPlace {
+pub struct SessionStart {
     /// Absolute.
     pub directory: PathBuf,
     pub additional: Vec<PathBuf>,
@@ -27,7 +27,7 @@ pub struct SessionPlace {
     pub servers: Vec<McpServer>,
 }
 
-impl SessionPlace {
+impl SessionStart {
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         Self { directory: directory.into(), additional: Vec::new(), servers: Vec::new() }
     }
@@ -42,7 +42,7 @@ pub struct OpenedSession {
 }
 
 impl AgentClient {
-    pub async fn new_session(&self, place: &SessionPlace) -> Result<OpenedSession, ClientFailure> {
+    pub async fn new_session(&self, place: &SessionStart) -> Result<OpenedSession, ClientFailure> {
         let request = NewSessionRequest::new(&place.directory)
             .additional_directories(place.additional.clone())
             .mcp_servers(place.servers.clone());
@@ -55,7 +55,7 @@ impl AgentClient {
     pub async fn load_session(
         &self,
         session_id: SessionId,
-        place: &SessionPlace,
+        place: &SessionStart,
     ) -> Result<OpenedSession, ClientFailure> {
         self.need(AgentAbility::Load, "load a session")?;
         let request = LoadSessionRequest::new(session_id.clone(), &place.directory)
@@ -70,7 +70,7 @@ impl AgentClient {
     pub async fn resume_session(
         &self,
         session_id: SessionId,
-        place: &SessionPlace,
+        place: &SessionStart,
     ) -> Result<OpenedSession, ClientFailure> {
         self.need(AgentAbility::Resume, "resume a session")?;
         let request = ResumeSessionRequest::new(session_id.clone(), &place.directory)
@@ -85,7 +85,7 @@ impl AgentClient {
     pub async fn fork_session(
         &self,
         session_id: SessionId,
-        place: &SessionPlace,
+        place: &SessionStart,
     ) -> Result<OpenedSession, ClientFailure> {
         self.need(AgentAbility::Fork, "fork a session")?;
         let request = ForkSessionRequest::new(session_id, &place.directory)

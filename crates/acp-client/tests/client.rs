@@ -11,7 +11,7 @@ use agent_client_protocol_schema::v1::{
 use attache_acp_client::limits::UNREAD_BYTES;
 use attache_acp_client::{
     AgentAbility, AgentDoor, AgentEvents, ClientCall, ClientEvent, ClientFailure, CommandDoor, Connected,
-    Introduction, SessionPlace, connect,
+    Introduction, SessionStart, connect,
 };
 use attache_rpc::{PipeReader, PipeWriter, duplex, json_lines};
 use serde_json::{Value, json};
@@ -99,7 +99,7 @@ async fn only_what_is_served_is_offered() {
     for ability in [AgentAbility::Load, AgentAbility::List, AgentAbility::Images, AgentAbility::Extensions] {
         assert!(!client.can(ability), "{ability:?}");
     }
-    let refused = client.load_session(SessionId::new("s"), &SessionPlace::new("/")).await.unwrap_err();
+    let refused = client.load_session(SessionId::new("s"), &SessionStart::new("/")).await.unwrap_err();
     assert!(matches!(refused, ClientFailure::Unsupported { .. }), "{refused}");
 }
 

@@ -18,7 +18,7 @@ use crate::limits::{CANCEL_TIME, QUIET_HELLO, SCHEMA_RETRIES, TOLD_MISTAKES};
 use attache_acp_client::limits::HELLO_TIME;
 use attache_acp_client::{
     AgentAbility, AgentClient, AgentDoor, AgentEvents, ClientEvent, ClientFailure, Connected, Introduction,
-    OpenedSession, SessionMatch, SessionPlace,
+    OpenedSession, SessionMatch, SessionStart,
 };
 
 pub(super) struct OneRun<'a> {
@@ -220,7 +220,7 @@ impl<'a> OneRun<'a> {
             SessionChoice::ById(start, elsewhere) => {
                 let found = self.wait_for(events, client.find_session(&start)).await?;
                 let session = the_one(found, &start)?;
-                let mut of_session = SessionPlace::new(elsewhere.unwrap_or(session.cwd));
+                let mut of_session = SessionStart::new(elsewhere.unwrap_or(session.cwd));
                 of_session.additional = session.additional_directories;
                 (session.session_id, of_session)
             }

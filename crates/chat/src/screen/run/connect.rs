@@ -16,7 +16,7 @@ use crate::screen::limits::RESTART_LEAST;
 use crate::screen::look::Tone;
 use attache_acp_client::{
     AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, Connected, OpenedSession, RewoundPrompt,
-    SessionMatch, SessionPlace, SessionState,
+    SessionMatch, SessionStart, SessionState,
 };
 
 /// What tasks report.
@@ -276,7 +276,7 @@ fn facts_of(client: &AgentClient) -> AgentFacts {
 
 async fn latest(
     client: &AgentClient,
-    directories: &SessionPlace,
+    directories: &SessionStart,
 ) -> (Result<OpenedSession, ClientFailure>, Opening) {
     match client.latest_session(&directories.directory).await {
         Ok(Some(session)) => (client.load_session(session.session_id, directories).await, Opening::Loaded),
@@ -288,13 +288,13 @@ async fn latest(
 async fn by_id(client: &AgentClient, start: &str) -> Result<OpenedSession, ClientFailure> {
     match client.find_session(start).await? {
         SessionMatch::One(session) => {
-            let mut directories = SessionPlace::new(session.cwd);
+            let mut directories = SessionStart::new(session.cwd);
             directories.additional = session.additional_directories;
             client.load_session(session.session_id, &directories).await
         }
         // The agent says best what is wrong with it.
         SessionMatch::None | SessionMatch::Several => {
-            let directories = SessionPlace::new("/");
+            let directories = SessionStart::new("/");
             client.load_session(SessionId::new(start.to_owned()), &directories).await
         }
     }
@@ -302,7 +302,7 @@ async fn by_id(client: &AgentClient, start: &str) -> Result<OpenedSession, Clien
 
 pub(super) async fn sessions_of(
     client: &AgentClient,
-    directories: &SessionPlace,
+    directories: &SessionStart,
 ) -> Result<Vec<SessionInfo>, ClientFailure> {
     client.list_sessions(Some(&directories.directory), None).await.map(|page| page.sessions)
 }
