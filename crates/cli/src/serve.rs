@@ -12,7 +12,8 @@ use attache_acp::AgentServices;
 use attache_core::hub::{ModelStandIn, People};
 use attache_core::legible::legible_line;
 use attache_http::{
-    AccessCheck, AccessRules, HttpListener, ListenerAddress, ListenerLimits, QueryToken, behind, host_names,
+    AccessCheck, AccessRules, HttpListener, ListenerAddress, ListenerLimits, PageLogins, QueryToken, behind,
+    host_names,
 };
 use attache_serve::{ACP_PATH, AgentServer, OPEN_PATHS, ServeSettings, WorkspaceHost, limits};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -45,9 +46,13 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
     let address = listener.address().clone();
     let agent = OwnAgent::start(setup, sources).await;
     let workspaces = workspaces(sources)?;
+    let logins = logins(&address);
     let server = AgentServer::new(ServeSettings {
         agent: remote(agent.services(), &workspaces, sources)?,
         store: agent.store(),
+        search: agent.store(),
+        figures: agent.store(),
+        logins: logins.clone(),
         usual_workspace: workspaces.first().cloned().unwrap_or_default(),
         max_message_bytes: sources.config.limits.max_line_bytes.value,
         trace: trace.clone(),
@@ -58,10 +63,14 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
         origins: origins(sources),
         open_paths: OPEN_PATHS,
         query_token: QueryToken::OnEventStreams,
+        logins: Some(logins.clone()),
     });
     let end = CancellationToken::new();
     let serving = tokio::spawn(listener.serve(behind(check, server.router()), end.clone()));
     tell(&address);
+    if args.open {
+        tell_page(&address, &logins)?;
+    }
     signals.next().await;
     wind_down(&agent, &server, &mut signals, sources.config.serve.drain.value).await;
     end.cancel();
@@ -173,6 +182,32 @@ fn tell(address: &ListenerAddress) {
     answer::note(&format!(
         "attache: ACP at {place} (WebSocket or HTTP); clients need the token: attache serve --show-token"
     ));
+}
+
+/// Servers of one machine have cookies of their own.
+fn logins(address: &ListenerAddress) -> PageLogins {
+    match address {
+        ListenerAddress::Tcp(address) => PageLogins::new(&address.port().to_string()),
+        ListenerAddress::Unix(_) => PageLogins::new("socket"),
+    }
+}
+
+/// On stderr alone: the link is as good as the token while it works.
+fn tell_page(address: &ListenerAddress, logins: &PageLogins) -> Result<()> {
+    let link = logins.new_link().context("a link can't be made")?;
+    match address {
+        ListenerAddress::Tcp(address) => {
+            let name = match address.ip().is_unspecified() {
+                true => format!("localhost:{}", address.port()),
+                false => address.to_string(),
+            };
+            answer::note(&format!("attache: the page, once and within a minute: http://{name}{link}"));
+        }
+        ListenerAddress::Unix(_) => answer::note(&format!(
+            "attache: the page, once and within a minute, at the address that leads to this socket: {link}"
+        )),
+    }
+    Ok(())
 }
 
 /// What asks the server to end.

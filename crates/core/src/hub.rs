@@ -1,6 +1,7 @@
 //! The hub: finds or starts the task of a session and hands out handles to it. It holds no conversation itself.
 
 use std::collections::HashMap;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -334,10 +335,21 @@ impl Hub {
     /// The visible conversation as text.
     pub async fn export(&self, id: &SessionId, format: Format) -> Result<String, HubError> {
         let mut text = Vec::new();
+        self.export_to(id, format, &mut text).await?;
+        String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string()))
+    }
+
+    /// The same, written page by page.
+    pub async fn export_to(
+        &self,
+        id: &SessionId,
+        format: Format,
+        out: &mut (dyn Write + Send),
+    ) -> Result<(), HubError> {
         let ports = &self.shared.ports;
         let sources = export::ExportSources { store: &*ports.store, blobs: &*ports.blobs };
-        match export::export(sources, id, &ExportStyle::from(format), &mut text).await {
-            Ok(()) => String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string())),
+        match export::export(sources, id, &ExportStyle::from(format), out).await {
+            Ok(()) => Ok(()),
             Err(ExportError::UnknownSession(id)) => Err(self.shared.unknown_session(&id).await),
             Err(ExportError::Store(error)) => Err(error.into()),
             Err(ExportError::Write(error)) => Err(HubError::Internal(error.to_string())),

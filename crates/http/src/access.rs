@@ -16,6 +16,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 
 use crate::accepted::is_accepted;
+use crate::logins::PageLogins;
 use crate::token::BearerToken;
 
 /// What every request is held to. A copy is the same check.
@@ -33,6 +34,8 @@ pub struct AccessRules {
     /// Paths that answer without the token.
     pub open_paths: &'static [&'static str],
     pub query_token: QueryToken,
+    /// Of the listener's own page, if it has one.
+    pub logins: Option<PageLogins>,
 }
 
 /// Whether the token may stand in the address.
@@ -56,6 +59,7 @@ impl AccessCheck {
             origins: Vec::new(),
             open_paths: &[],
             query_token: QueryToken::Never,
+            logins: None,
         };
         Self::of(rules)
     }
@@ -64,7 +68,7 @@ impl AccessCheck {
         Self(Arc::new(rules))
     }
 
-    /// `None`: it may come in.
+    /// `None`: it may come in. Else the answer: a refusal, or the welcome of a link that was followed.
     fn refused(&self, request: &Request) -> Option<Response> {
         let rules = &*self.0;
         // A page elsewhere whose name leads to this machine asks for its own name.
@@ -78,9 +82,23 @@ impl AccessCheck {
         if rules.open_paths.contains(&request.uri().path()) || rules.has_token(request) {
             return None;
         }
+        if let Some(logins) = &rules.logins {
+            if !request.headers().contains_key(AUTHORIZATION) && logins.admit(request) {
+                return None;
+            }
+            if let Some(welcome) = logins.follow(request) {
+                return Some(welcome);
+            }
+        }
         let mut response = refusal(
             StatusCode::UNAUTHORIZED,
-            "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+            match rules.logins {
+                Some(_) => {
+                    "the token is missing or wrong: send `Authorization: Bearer TOKEN`, or open the page with a link of \
+                     `attache serve --open`"
+                }
+                None => "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+            },
         );
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Some(response)
@@ -211,6 +229,7 @@ mod tests {
             origins: vec!["https://app.example".to_owned()],
             open_paths: &["/healthz"],
             query_token: QueryToken::OnEventStreams,
+            logins: None,
         })
     }
 

@@ -7,6 +7,7 @@ mod body;
 mod events;
 pub mod limits;
 mod listener;
+mod logins;
 mod socket;
 mod token;
 
@@ -15,4 +16,5 @@ pub use access::{AccessCheck, AccessRules, QueryToken, behind, refusal};
 pub use body::{BodyError, read_body};
 pub use events::event_body;
 pub use listener::{HttpListener, ListenerAddress, ListenerLimits, host_names, loopback_names};
+pub use logins::{LOGIN_PATH, PageLogins};
 pub use token::{BearerToken, random_name};

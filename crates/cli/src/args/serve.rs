@@ -19,6 +19,9 @@ pub(crate) struct ServeArgs {
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
+    /// Print a link to the page, which logs a browser in: once, within a minute
+    #[arg(long, conflicts_with = "show_token")]
+    pub(crate) open: bool,
     /// Print the token that clients have to bring, then exit
     #[arg(long)]
     pub(crate) show_token: bool,

@@ -36,7 +36,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     pub(crate) token: String,
     /// Kept open: what the server says meets no broken pipe.
-    _errors: Lines<BufReader<ChildStderr>>,
+    errors: Lines<BufReader<ChildStderr>>,
 }
 
 impl Server {
@@ -64,7 +64,13 @@ impl Server {
             }
         };
         let token = std::fs::read_to_string(home.home().join("token")).unwrap().trim().to_owned();
-        Self { home, child, address, token, _errors: errors }
+        Self { home, child, address, token, errors }
+    }
+
+    /// The next thing that it says of itself.
+    pub(crate) async fn next_line(&mut self) -> String {
+        let line = tokio::time::timeout(PATIENCE, self.errors.next_line()).await.expect("it says nothing");
+        line.unwrap().expect("it ended")
     }
 
     pub(crate) async fn raw(&self, bytes: &[u8]) -> HttpAnswer {
