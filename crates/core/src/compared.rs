@@ -102,7 +102,8 @@ pub fn dollars(amount: f64) -> String {
 }
 
 fn head(message: &MessageRow) -> Vec<String> {
-    let model = message.metadata.model().map(|model| format!("  {}", legible_line(model))).unwrap_or_default();
+    let model =
+        message.metadata.model().map(|model| format!("  {}", legible_line(model))).unwrap_or_default();
     let mut lines = vec![format!("{}{model}", message.role.as_str())];
     if let Some(used) = message.metadata.usage() {
         let cost = message.metadata.cost_usd().map(|cost| format!(", {}", dollars(cost))).unwrap_or_default();

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::extract::Request;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, ORIGIN, SET_COOKIE, UPGRADE};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, COOKIE, ORIGIN, SET_COOKIE, UPGRADE,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use subtle::ConstantTimeEq;
@@ -133,7 +135,8 @@ fn drop_old(secrets: &mut Vec<TimedSecret>) {
 /// something has to bring its origin (which is checked before), and nobody else's page may ask for anything.
 fn is_from_own_page(request: &Request) -> bool {
     let headers = request.headers();
-    let only_reads = matches!(*request.method(), Method::GET | Method::HEAD) && !headers.contains_key(UPGRADE);
+    let only_reads =
+        matches!(*request.method(), Method::GET | Method::HEAD) && !headers.contains_key(UPGRADE);
     let site = headers.get(HeaderName::from_static("sec-fetch-site")).map(HeaderValue::as_bytes);
     let is_own = matches!(site, None | Some(b"same-origin" | b"none"));
     is_own && (only_reads || headers.contains_key(ORIGIN))
@@ -152,7 +155,10 @@ fn welcome(name: &str, cookie: &str) -> Option<Response> {
     let headers = response.headers_mut();
     headers.insert(SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    headers.insert(
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+    );
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(HeaderName::from_static("referrer-policy"), HeaderValue::from_static("no-referrer"));
     Some(response)

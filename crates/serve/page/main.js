@@ -73,6 +73,7 @@ function welcome() {
 }
 
 async function begin() {
+  if (!list.workspace) await list.refresh();
   const known = [...new Set([list.workspace, ...list.all.map((one) => one.workspace_root)])].filter(Boolean);
   const input = el("input", { type: "text", id: "directory", value: known[0] ?? "", spellcheck: "false", autocomplete: "off", "aria-describedby": "directory-says" });
   const says = el("p", { class: "error-line", id: "directory-says", role: "alert" });

@@ -58,7 +58,7 @@ function table(rows) {
   return el("div", { class: "scrolls", tabindex: 0, role: "region", "aria-label": "Table" }, el("table", null, el("thead", null, line(rows[0], "th")), el("tbody", null, rows.slice(2).map((row) => line(row, "td")))));
 }
 
-const SPAN = /(`+)([^`]|[^`][\s\S]{0,600}?[^`])\1(?!`)|\*\*([^*\n]+)\*\*|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)|(https?:\/\/[^\s<>"')\]]{1,2000})/g;
+const SPAN = /(`+)([^`]|[^`][\s\S]{0,600}?[^`])\1(?!`)|\*\*([^*\n]{1,500})\*\*|(?<![\w*])\*([^*\s][^*\n]{0,300})\*(?![\w*])|\[([^\]\n]{1,500})\]\((https?:\/\/[^\s)]{1,2000})\)|(https?:\/\/[^\s<>"')\]]{1,2000})/g;
 
 function spans(text) {
   const pieces = [];
@@ -67,8 +67,9 @@ function spans(text) {
     if (found.index > last) pieces.push(text.slice(last, found.index));
     if (found[2] !== undefined) pieces.push(el("code", null, found[2]));
     else if (found[3] !== undefined) pieces.push(el("strong", null, found[3]));
-    else if (found[5] !== undefined) pieces.push(webLink(found[5], found[4]));
-    else pieces.push(webLink(found[6]));
+    else if (found[4] !== undefined) pieces.push(el("em", null, found[4]));
+    else if (found[6] !== undefined) pieces.push(webLink(found[6], found[5]));
+    else pieces.push(webLink(found[7]));
     last = found.index + found[0].length;
   }
   pieces.push(text.slice(last));

@@ -9,6 +9,13 @@ import { markdown } from "./markdown.js";
 const SHOWN = 12_000;
 const LINES = 400;
 
+// Paths below it are told from there.
+let root = "/";
+
+export function showPathsFrom(directory) {
+  root = directory;
+}
+
 const KINDS = { read: "read", edit: "edit", search: "search", execute: "execute", fetch: "fetch", think: "think", switch_mode: "think", other: "other" };
 const TOOLS = { read: "read", glob: "search", grep: "search", write: "edit", edit: "edit", apply_patch: "edit", bash: "execute", web_fetch: "fetch", web_search: "search", task: "task" };
 
@@ -54,7 +61,7 @@ export function call(it) {
   const head = el("summary", null,
     el("span", { class: "call-icon" }, icon(it.kind ?? "other")),
     el("code", { class: "call-name" }, it.name),
-    el("span", { class: "call-title" }, it.title === it.name ? summary(it.input) : it.title),
+    el("span", { class: "call-title" }, it.title === it.name ? summary(it.input) : it.title.replaceAll("`", "")),
     it.exit ? el("span", { class: "tag tag-bad" }, `exit ${it.exit}`) : null,
     it.took !== undefined ? el("span", { class: "faint" }, duration(it.took)) : null,
     el("span", { class: `tag tag-${it.outcome}` }, it.state ?? ""),
@@ -143,14 +150,15 @@ function summary(input) {
 
 // What changed between two texts, line by line.
 export function diff(path, before, after) {
+  const shown = path.startsWith(`${root}/`) ? path.slice(root.length + 1) : path;
   const lines = changes(before === "" ? [] : before.replace(/\n$/, "").split("\n"), after === "" ? [] : after.replace(/\n$/, "").split("\n"));
   const added = lines.filter(([mark]) => mark === "+").length;
   const removed = lines.filter(([mark]) => mark === "-").length;
   const rows = lines.slice(0, LINES).map(([mark, text]) => diffLine(mark, text));
   if (lines.length > LINES) rows.push(el("span", { class: "line faint" }, `… ${lines.length - LINES} more lines`));
   return el("figure", { class: "diff" },
-    el("figcaption", null, icon("file"), el("span", { class: "path" }, path), el("span", { class: "plus" }, `+${added}`), el("span", { class: "minus" }, `−${removed}`)),
-    el("pre", { tabindex: 0, role: "region", "aria-label": `Changes of ${path}` }, rows));
+    el("figcaption", null, icon("file"), el("span", { class: "path", title: path }, shown), el("span", { class: "plus" }, `+${added}`), el("span", { class: "minus" }, `−${removed}`)),
+    el("pre", { tabindex: 0, role: "region", "aria-label": `Changes of ${shown}` }, rows));
 }
 
 export function diffLine(mark, text) {
@@ -232,7 +240,7 @@ function dataPart(name, data) {
     case "plan":
       return plan(data.entries ?? []);
     case "usage":
-    case "snapshots":
+    case "snapshot":
     case "title":
     case "mode":
       return undefined;
@@ -245,9 +253,11 @@ function dataPart(name, data) {
       return el("div", { class: "prose" }, markdown(cut(data.text ?? "")));
     case "compaction":
       return data.summary ? closed(data.status === "completed" ? "The conversation before was summarised" : `Summary: ${data.status}`, data.summary) : el("p", { class: "note" }, data.error ? `Not summarised: ${data.error}` : "Old results were shortened");
-    default: {
-      const text = data.title ?? data.message ?? data.text;
-      return text ? el("p", { class: "notice" }, text, data.description ? ` — ${data.description}` : "") : undefined;
-    }
+    case "notice":
+      return el("p", { class: "notice" }, [data.title, data.description].filter(Boolean).join(" — "));
+    case "hook":
+      return el("p", { class: "notice" }, data.hook ? `The ${data.event} hook ${data.hook}: ${data.text ?? ""}` : data.text ?? "");
+    default:
+      return undefined;
   }
 }

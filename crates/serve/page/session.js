@@ -5,7 +5,7 @@ import { button, el, icon, replace } from "./dom.js";
 import { Facts, titleOf } from "./facts.js";
 import { STATES, clock, compact, dollars, isActive, minutes } from "./format.js";
 import { LiveTurn, liveCall } from "./live.js";
-import { storedPart } from "./parts.js";
+import { showPathsFrom, storedPart } from "./parts.js";
 import { Timeline } from "./timeline.js";
 
 const LOOK = 1000;
@@ -122,6 +122,7 @@ export class SessionView {
 
   async open(message) {
     const [head, outline] = await Promise.all([this.#look(), json(session(this.#id, "/outline"))]);
+    showPathsFrom(head.workspace_root);
     this.#setOutline(outline.messages, head);
     this.#timeline.changed();
     const at = message ? this.#messages.findIndex(([, , , id]) => id === message) : -1;
@@ -294,10 +295,11 @@ export class SessionView {
     const shown = liveCall({ status: "pending", ...toolCall });
     shown.open = true;
     shown.dispatchEvent(new Event("toggle"));
-    card.append(el("h2", null, card.getAttribute("aria-label")), shown, el("div", { class: "choices" }, options.map((option, index) =>
+    card.append(el("h2", null, card.getAttribute("aria-label")), el("div", { class: "asked" }, shown), el("div", { class: "choices" }, options.map((option, index) =>
       el("button", { type: "button", class: `choice-button ${option.kind.startsWith("allow") ? "allow" : "reject"} ${option.kind}`, data: { option: option.optionId }, on: { click: () => answer(option.optionId) } },
         option.name, index < 9 ? el("kbd", { "aria-hidden": "true" }, String(index + 1)) : null))));
     this.#asked.push({ id, card, options, answer });
+    void this.#look();
     this.#parts.questions.append(card);
     if (document.activeElement === document.body || document.activeElement === this.#parts.scroller) card.focus();
   }
@@ -333,6 +335,7 @@ export class SessionView {
       if (!waits) this.#update({ sessionUpdate: "user_message_chunk", content: { type: "text", text } });
       this.#timeline.follow();
       this.#parts.stop.hidden = false;
+      setTimeout(() => void this.#look(), 150);
       const turn = this.#acp.request("session/prompt", { sessionId: this.#id, prompt: [{ type: "text", text }] });
       if (waits) setTimeout(() => void this.#showQueue(), 150);
       await turn;

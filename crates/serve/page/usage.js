@@ -16,7 +16,7 @@ export async function showUsage(main, isCurrent, days = 30, measure = null) {
   const cost = rows.reduce((sum, row) => sum + (row.cost_usd ?? 0), 0);
   const by = measure ?? (cost > 0 ? "cost" : "tokens");
   const value = by === "cost" ? (row) => row.cost_usd ?? 0 : tokens;
-  const shown = by === "cost" ? (number) => dollars(number) || "$0" : compact;
+  const shown = by === "cost" ? (number) => (number ? dollars(number) : "$0") : compact;
   const models = sums(rows, (row) => row.model ?? "(not known)", value);
   const again = (range, what) => void showUsage(main, isCurrent, range, what);
   const choice = (name, label, options, current, change) => el("div", { class: "choice", role: "group", "aria-label": label }, options.map(([id, text]) =>

@@ -115,7 +115,10 @@ impl Reads {
         self.readers.read(move |connection| usage::usage(connection, &query))
     }
 
-    pub(crate) fn outline(&self, query: OutlineQuery) -> BoxFuture<'static, StoreResult<Vec<OutlineMessage>>> {
+    pub(crate) fn outline(
+        &self,
+        query: OutlineQuery,
+    ) -> BoxFuture<'static, StoreResult<Vec<OutlineMessage>>> {
         self.readers.read(move |connection| outline::outline(connection, &query))
     }
 }

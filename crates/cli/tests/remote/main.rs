@@ -12,6 +12,7 @@ mod ending;
 mod frames;
 mod logins;
 mod official_client;
+mod page;
 mod plain_http;
 mod protocol;
 mod rows_over_http;

@@ -55,7 +55,10 @@ async fn a_conversation_is_read_from_any_place_on() {
     }
     let at = |rest: &str| format!("/api/sessions/{session}{rest}");
     let head = server.json(&at("")).await;
-    assert_eq!((&head["id"], &head["status"]["state"], &head["live"]), (&json!(session), &json!("idle"), &Value::Null));
+    assert_eq!(
+        (&head["id"], &head["status"]["state"], &head["live"]),
+        (&json!(session), &json!("idle"), &Value::Null)
+    );
     let outline = server.json(&at("/outline")).await;
     let messages = outline["messages"].as_array().unwrap();
     let roles: Vec<&str> = messages.iter().map(|message| message[1].as_str().unwrap()).collect();
@@ -103,8 +106,10 @@ fn parts(page: &Value) -> Vec<(i64, Value)> {
 async fn exports_sums_and_comparisons_say_what_the_commands_say() {
     let server = Server::start().await;
     let agent = server.socket_client().await;
-    let (one, other) =
-        (agent.new_session(&server.home.workspace()).await, agent.new_session(&server.home.workspace()).await);
+    let (one, other) = (
+        agent.new_session(&server.home.workspace()).await,
+        agent.new_session(&server.home.workspace()).await,
+    );
     for (session, second) in [(&one, "left"), (&other, "right")] {
         agent.prompt(session, "hello").await.unwrap();
         agent.prompt(session, second).await.unwrap();
@@ -125,7 +130,8 @@ async fn exports_sums_and_comparisons_say_what_the_commands_say() {
     let page = server.json(&format!("/api/sessions/diff?a={one}&b={other}&turns=1&cursor={next}")).await;
     assert_eq!((&page["turns"][0], &page["next"]), (&diff["turns"][1], &Value::Null));
     let usage = server.json("/api/sessions/usage?days=2").await;
-    let answers: u64 = usage["rows"].as_array().unwrap().iter().map(|row| row["answers"].as_u64().unwrap()).sum();
+    let answers: u64 =
+        usage["rows"].as_array().unwrap().iter().map(|row| row["answers"].as_u64().unwrap()).sum();
     assert_eq!(answers, 4, "{usage}");
     server.stop().await;
 }
@@ -161,7 +167,11 @@ async fn what_is_asked_for_wrongly_is_named() {
         (format!("/api/sessions/{long}"), 404, "no such session"),
     ] {
         let answer = server.read(&path).await;
-        assert_eq!((answer.status, answer.body.trim_end().lines().count()), (status, 1), "{path}: {answer:?}");
+        assert_eq!(
+            (answer.status, answer.body.trim_end().lines().count()),
+            (status, 1),
+            "{path}: {answer:?}"
+        );
         assert!(answer.body.contains(word), "{path}: {answer:?}");
     }
     assert_eq!(server.request(("POST", "/api/sessions"), &[], "{}").await.status, 405);

@@ -107,7 +107,8 @@ pub(super) async fn turns(State(api): State<SessionsApi>, Path(id): Path<String>
         let parts = match left.as_ref().filter(|_| is_left) {
             // All of it is given with its first page; what follows has none.
             Some((_, whole)) => {
-                let first = after.filter(|after| Some(after.seq) == row.seq).map_or(-1, |after| after.part_index);
+                let first =
+                    after.filter(|after| Some(after.seq) == row.seq).map_or(-1, |after| after.part_index);
                 whole.iter().filter(|part| part.index > first).cloned().collect()
             }
             None => parts,

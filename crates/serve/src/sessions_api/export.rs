@@ -22,7 +22,8 @@ pub(super) async fn export(State(api): State<SessionsApi>, Path(id): Path<String
     let mut parameters = Parameters::of(&uri)?;
     let format = parameters.text("format").unwrap_or_else(|| "md".to_owned());
     parameters.end()?;
-    let format = Format::parse(&format).ok_or_else(|| invalid("format", "must be jsonl, json, md, csv or html"))?;
+    let format =
+        Format::parse(&format).ok_or_else(|| invalid("format", "must be jsonl, json, md, csv or html"))?;
     let id = api.record(&id).await?.row.id;
     let name = format!("attachment; filename=\"{}.{}\"", id.directory_name(), format.as_str());
     let (pieces, mut written) = mpsc::channel::<Result<Bytes, io::Error>>(EXPORT_PIECES);

@@ -26,16 +26,11 @@ pub(super) async fn list(State(api): State<SessionsApi>, uri: Uri) -> ApiReply {
     let include_archived = parameters.flag("archived")?;
     let workspace_root = parameters.text("workspace").map(Into::into);
     parameters.end()?;
-    let query =
-        SessionQuery { workspace_root, after, limit, include_archived, listed: ListedSessions::Own };
+    let query = SessionQuery { workspace_root, after, limit, include_archived, listed: ListedSessions::Own };
     page(&api, query, |_| true).await
 }
 
-pub(super) async fn children(
-    State(api): State<SessionsApi>,
-    Path(id): Path<String>,
-    uri: Uri,
-) -> ApiReply {
+pub(super) async fn children(State(api): State<SessionsApi>, Path(id): Path<String>, uri: Uri) -> ApiReply {
     let mut parameters = Parameters::of(&uri)?;
     let limit = parameters.number("limit", 1..=LISTED_SESSIONS, LISTED_SESSIONS)?;
     let after = parameters.cursor("cursor", place)?;
