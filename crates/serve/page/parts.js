@@ -17,7 +17,7 @@ export function showPathsFrom(directory) {
 }
 
 const KINDS = { read: "read", edit: "edit", search: "search", execute: "execute", fetch: "fetch", think: "think", switch_mode: "think", other: "other" };
-const TOOLS = { read: "read", glob: "search", grep: "search", write: "edit", edit: "edit", apply_patch: "edit", bash: "execute", web_fetch: "fetch", web_search: "search", task: "task" };
+const TOOLS = { read: "read", glob: "search", grep: "search", write: "edit", edit: "edit", apply_patch: "edit", bash: "execute", web_fetch: "fetch", web_search: "search", task: "task", todo: "check" };
 
 // A stored part; `undefined` where nothing of it is for people.
 export function storedPart({ part, decision, state }, role) {
@@ -42,7 +42,7 @@ function storedCall(part, decision, state) {
   return call({
     name,
     title: shown.title || name,
-    kind: KINDS[shown.kind] ?? TOOLS[name],
+    kind: TOOLS[name] ?? KINDS[shown.kind],
     outcome: FAILED.includes(part.state) ? "failed" : isOver ? "done" : "open",
     state,
     decision,
@@ -66,7 +66,7 @@ export function call(it) {
     it.took !== undefined ? el("span", { class: "faint" }, duration(it.took)) : null,
     el("span", { class: `tag tag-${it.outcome}` }, it.state ?? ""),
   );
-  const details = el("details", { class: `call call-${it.outcome}`, open: hasDiff || it.outcome === "failed" }, head);
+  const details = el("details", { class: `call call-${it.outcome}`, open: (hasDiff && it.outcome === "done") || it.outcome === "failed" }, head);
   // What is closed costs nothing.
   const fill = () => {
     if (details.open && details.childElementCount === 1) details.append(callBody(it, hasDiff));

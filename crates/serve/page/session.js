@@ -189,6 +189,7 @@ export class SessionView {
     stop.hidden = !busy;
     text.placeholder = busy ? "Say what is next; it waits in the queue" : "Ask for something";
     this.#facts.show(head);
+    if (!this.#options.length) replace(this.#parts.options, el("span", { class: "faint standing" }, [head.mode, head.model?.model_id].filter(Boolean).join(" · ")));
     return head;
   }
 
