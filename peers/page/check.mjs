@@ -227,12 +227,12 @@ const steps = {
     await tab.key("/");
     await tab.type("\"fixed windows\"");
     await tab.until(() => document.querySelector(".snippet mark"), "a hit");
-    await picture("search");
     await judge("search");
     await tab.key("ArrowDown");
     await tab.key("Enter");
     await tab.until(() => location.hash.includes("message="), "the place");
     await tab.see("fixed windows");
+    await picture("search");
     await tab.run(() => document.querySelector("#search").focus());
     await tab.key("Escape");
   },

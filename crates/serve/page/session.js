@@ -33,6 +33,8 @@ export class SessionView {
   #asked = [];
   #options = [];
   #parts = {};
+  // What of the store is on the screen, to know when it is another.
+  #shown = null;
 
   constructor(id, acp, actions) {
     this.#id = id;
@@ -122,6 +124,7 @@ export class SessionView {
 
   async open(message) {
     const [head, outline] = await Promise.all([this.#look(), json(session(this.#id, "/outline"))]);
+    this.#shown = stored(head);
     showPathsFrom(head.workspace_root);
     this.#setOutline(outline.messages, head);
     this.#timeline.changed();
@@ -205,9 +208,8 @@ export class SessionView {
       if (document.hidden && !isActive(before.status)) return;
       const head = await this.#look();
       if (this.#isClosed) return;
-      const [was, is] = [isActive(before.status), isActive(head.status)];
-      if (is && !this.#isOpen) await this.#join();
-      if (was !== is || before.live?.first_seq !== head.live?.first_seq || (!is && before.updated_at !== head.updated_at)) await this.#settle();
+      if (isActive(head.status) && !this.#isOpen) await this.#join();
+      if (stored(head) !== this.#shown) await this.#settle();
       if (head.queued || before.queued) await this.#showQueue();
     } catch (error) {
       this.#fail(error);
@@ -218,6 +220,8 @@ export class SessionView {
 
   // What was live is stored: it is shown from there, with what is known of it now.
   async #settle() {
+    const head = this.#head;
+    this.#shown = stored(head);
     const known = this.#messages.length > 1 ? this.#messages[this.#messages.length - 2][0] : null;
     const kept = this.#messages.length > 1 ? this.#messages.slice(0, -1) : [];
     const from = kept.length ? this.#starts[kept.length] : 0;
@@ -228,13 +232,13 @@ export class SessionView {
       messages.push(...page.messages);
       after = page.next;
     } while (after !== null);
-    if (isActive(this.#head.status)) this.#live.keepLast();
+    if (isActive(head.status)) this.#live.keepLast();
     else {
       this.#live.clear();
       this.#parts.questions.replaceChildren();
       this.#asked = [];
     }
-    this.#setOutline([...kept, ...messages], this.#head);
+    this.#setOutline([...kept, ...messages], head);
     for (const key of this.#pages.keys()) if (key >= from) this.#pages.delete(key);
     // Read before it is drawn, so that nothing flickers.
     if (this.#stored > from) await this.#load(from);
@@ -492,6 +496,10 @@ export class SessionView {
     if (this.#pages.size > KEPT_ROWS) for (const key of [...this.#pages.keys()].slice(0, KEPT_ROWS / 3)) this.#pages.delete(key);
     for (const index of fresh) this.#timeline.again(index);
   }
+}
+
+function stored(head) {
+  return isActive(head.status) ? `live ${head.live?.first_seq}` : `rest ${head.updated_at}`;
 }
 
 function messageHead({ role, metadata, created_at: at }, turn) {

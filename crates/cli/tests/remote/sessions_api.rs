@@ -89,6 +89,12 @@ async fn a_conversation_is_read_from_any_place_on() {
     assert!(prompt.status == 200 && prompt.body.len() > 100, "{prompt:?}");
     assert!(answered["tools"].as_array().unwrap().contains(&json!("bash")), "{answered}");
     assert_eq!(server.json(&at("/children")).await["sessions"], json!([]));
+    // What a rewind hides is neither counted nor given.
+    let params = json!({ "sessionId": session, "messageId": messages[4][3] });
+    agent.client.expect("_attache/session/rewind", params).await;
+    let outline = server.json(&at("/outline")).await;
+    assert_eq!(outline["messages"].as_array().unwrap().as_slice(), &messages[..4]);
+    assert_eq!(server.json(&at("/turns")).await["messages"].as_array().unwrap().len(), 4);
     server.stop().await;
 }
 
