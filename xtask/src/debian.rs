@@ -5,7 +5,9 @@ use anyhow::{Result, bail};
 use crate::house::{House, is_installed, output, run};
 
 /// Program → package. Rust, Node and npm are the machine's own and not ours to install.
-const NEEDED: [(&str, &str); 8] = [
+const NEEDED: [(&str, &str); 9] = [
+    // The browser that looks at the page.
+    ("chromium", "chromium"),
     // A desktop's keyring, as keys are kept in it.
     ("dbus-daemon", "dbus-daemon"),
     ("gnome-keyring-daemon", "gnome-keyring"),

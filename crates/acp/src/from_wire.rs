@@ -80,6 +80,18 @@ pub struct Workplace {
     pub additional_directories: Vec<PathBuf>,
     /// What the client wants to be started or reached for this session.
     pub mcp_servers: Vec<ServerEntry>,
+    /// What holds in a session that is there already.
+    pub place: PlaceChoice,
+}
+
+/// Which directories and servers a session that is opened again has from then on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlaceChoice {
+    /// Those of the request.
+    #[default]
+    Requested,
+    /// Those that it has: somebody only joins in.
+    Kept,
 }
 
 impl From<Workplace> for SessionPlace {
@@ -294,8 +306,16 @@ fn workplace(params: &mut Object, servers: McpServers) -> Result<Workplace, Inva
         Some(servers) => servers.array()?.into_iter().map(servers::server).collect::<Result<_, _>>()?,
         None => Vec::new(),
     };
-    Ok(Workplace { cwd, additional_directories, mcp_servers })
+    let keeps = params.meta().and_then(|mut meta| meta.optional(KEEP_PLACE_KEY));
+    let place = match keeps.map(Field::boolean).transpose()? {
+        Some(true) => PlaceChoice::Kept,
+        Some(false) | None => PlaceChoice::Requested,
+    };
+    Ok(Workplace { cwd, additional_directories, mcp_servers, place })
 }
+
+/// The key under `_meta` of who joins a session and leaves its directories and servers as they are.
+const KEEP_PLACE_KEY: &str = "attache/keepPlace";
 
 /// The key under `_meta` that asks for the sessions of subagents, too.
 const CHILDREN_KEY: &str = "attache/children";

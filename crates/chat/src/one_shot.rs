@@ -19,7 +19,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{AgentDoor, Introduction, SessionDirectories};
+use attache_acp_client::{AgentDoor, Introduction, SessionStart};
 
 pub use choose::RunChoices;
 pub use denials::{DenialCause, DeniedCall};
@@ -32,7 +32,7 @@ pub struct OneShot {
     pub material: Material,
     pub session: SessionChoice,
     /// Where a new session works, and where the latest is looked for.
-    pub directories: SessionDirectories,
+    pub directories: SessionStart,
     pub output: RunOutput,
     pub schema: Option<AnswerSchema>,
     pub max_cost: Option<CostLimit>,

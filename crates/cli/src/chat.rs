@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirectories};
+use attache_acp_client::{AgentDoor, CommandDoor, Introduction, SessionStart};
 use attache_chat::one_shot::{
     AnswerSchema, AttachedContent, AttachedFile, CostLimit, Material, OneShot, RunChoices, RunConsole,
     RunOutput, RunReport, SessionChoice, run as run_once,
@@ -143,7 +143,7 @@ fn one_shot(sources: &Sources, args: &ChatArgs, material: Material) -> Result<On
     Ok(OneShot {
         material,
         session,
-        directories: SessionDirectories::new(directory),
+        directories: SessionStart::new(directory),
         output: match args.output {
             ChatOutput::Text => RunOutput::Text,
             ChatOutput::Json => RunOutput::Json,

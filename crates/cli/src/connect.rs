@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
+use attache_acp_client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
 use attache_http::BearerToken;
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{duplex, json_lines, stdio};

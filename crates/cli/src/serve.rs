@@ -12,7 +12,7 @@ use attache_acp::AgentServices;
 use attache_core::hub::{ModelStandIn, People};
 use attache_core::legible::legible_line;
 use attache_http::{
-    HttpListener, ListenerAddress, ListenerLimits, Observation, RequestObserver, behind, observed,
+    HttpListener, ListenerAddress, ListenerLimits, Observation, PageLogins, RequestObserver, behind, observed,
 };
 use attache_rpc::Trace;
 use attache_serve::{ACP_PATH, AgentServer, ServeSettings, ServerMetrics, Triggers, WorkspaceHost, limits};
@@ -65,16 +65,21 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
     let listener = listen(target.as_ref().or(args.listen.as_ref())).await?;
     let address = listener.address().clone();
     let agent = OwnAgent::start(setup, sources).await;
-    let settings = settings(sources, &agent, place.as_ref(), trace.clone(), metrics.clone()).await?;
+    let logins = logins(&address);
+    let settings =
+        settings(sources, &agent, place.as_ref(), logins.clone(), trace.clone(), metrics.clone()).await?;
     let server = AgentServer::new(settings)?;
     let mut observers: Vec<Arc<dyn RequestObserver>> = vec![Arc::new(metrics)];
     observers.extend(log.clone().map(|log| log as Arc<dyn RequestObserver>));
     let observation = Observation { observers, proxies: sources.config.serve.proxies.value.clone() };
-    let check = access::check(&token, &address, &sources.config.serve);
+    let check = access::check(&token, &address, &sources.config.serve, logins.clone());
     let routes = observed(observation, behind(check, server.router()));
     let end = CancellationToken::new();
     let serving = tokio::spawn(listener.serve(routes, end.clone()));
     tell(&address);
+    if args.open {
+        tell_page(&address, &logins)?;
+    }
     until_end(sources, &agent, &server, place.as_ref(), &mut signals).await?;
     wind_down(&agent, &server, &mut signals, sources.config.serve.drain.value).await;
     end.cancel();
@@ -96,6 +101,7 @@ async fn settings(
     sources: &Sources,
     agent: &OwnAgent,
     place: Option<&DaemonPlace>,
+    logins: PageLogins,
     trace: Option<Trace>,
     metrics: ServerMetrics,
 ) -> Result<ServeSettings> {
@@ -113,6 +119,9 @@ async fn settings(
     Ok(ServeSettings {
         agent: served,
         store: agent.store(),
+        search: agent.store(),
+        figures: agent.store(),
+        logins,
         usual_workspace: workspaces.first().cloned().unwrap_or_default(),
         triggers,
         trigger_host: keeper,
@@ -244,6 +253,32 @@ fn tell(address: &ListenerAddress) {
     answer::note(&format!(
         "attache: ACP at {place} (WebSocket or HTTP); clients need the token: attache serve --show-token"
     ));
+}
+
+/// Servers of one machine have cookies of their own.
+fn logins(address: &ListenerAddress) -> PageLogins {
+    match address {
+        ListenerAddress::Tcp(address) => PageLogins::new(&address.port().to_string()),
+        ListenerAddress::Unix(_) => PageLogins::new("socket"),
+    }
+}
+
+/// On stderr alone: the link is as good as the token while it works.
+fn tell_page(address: &ListenerAddress, logins: &PageLogins) -> Result<()> {
+    let link = logins.new_link().context("a link can't be made")?;
+    match address {
+        ListenerAddress::Tcp(address) => {
+            let name = match address.ip().is_unspecified() {
+                true => format!("localhost:{}", address.port()),
+                false => address.to_string(),
+            };
+            answer::note(&format!("attache: the page, once and within a minute: http://{name}{link}"));
+        }
+        ListenerAddress::Unix(_) => answer::note(&format!(
+            "attache: the page, once and within a minute, at the address that leads to this socket: {link}"
+        )),
+    }
+    Ok(())
 }
 
 /// What asks the server to end.

@@ -26,7 +26,7 @@ use crate::paint::Paint;
 use crate::projects::HostProjects;
 use crate::setup::{self, Sources};
 
-pub(crate) use show::dollars;
+pub(crate) use attache_core::compared::dollars;
 use show::{Detail, Printer};
 use timeline::{PromptText, Timeline};
 

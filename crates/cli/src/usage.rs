@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
 use attache_core::legible::legible_line;
-use attache_store::{UsageKey, UsageQuery, UsageSum};
+use attache_core::ports::figures::{SessionFigures, UsageKey, UsageQuery, UsageSum};
 use jiff::civil::Date;
 use serde_json::{Value, json};
 

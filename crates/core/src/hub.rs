@@ -10,7 +10,6 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::choices::{Choices, Chosen, CurrentChoices, Replaced};
 use crate::events::HubEvent;
-use crate::export::{self, ExportError, ExportStyle, Format};
 use crate::ids::{MessageId, SessionId};
 use crate::journal::reader::Subscription;
 use crate::journal::replay::Replay;
@@ -28,6 +27,7 @@ use crate::turn::TurnEnd;
 
 mod ending;
 mod error;
+mod exporting;
 mod handle;
 pub(crate) mod histories;
 mod participant;
@@ -329,19 +329,6 @@ impl Hub {
     /// Stored sessions, the latest first.
     pub async fn list(&self, query: SessionQuery) -> Result<Vec<SessionRow>, HubError> {
         Ok(self.shared.ports.store.list_sessions(query).await?)
-    }
-
-    /// The visible conversation as text.
-    pub async fn export(&self, id: &SessionId, format: Format) -> Result<String, HubError> {
-        let mut text = Vec::new();
-        let ports = &self.shared.ports;
-        let sources = export::ExportSources { store: &*ports.store, blobs: &*ports.blobs };
-        match export::export(sources, id, &ExportStyle::from(format), &mut text).await {
-            Ok(()) => String::from_utf8(text).map_err(|error| HubError::Internal(error.to_string())),
-            Err(ExportError::UnknownSession(id)) => Err(self.shared.unknown_session(&id).await),
-            Err(ExportError::Store(error)) => Err(error.into()),
-            Err(ExportError::Write(error)) => Err(HubError::Internal(error.to_string())),
-        }
     }
 
     /// Copies the visible messages of a session into a new one; refused while a turn is under way.

@@ -9,6 +9,7 @@ pub mod chunk;
 pub mod command_templates;
 pub mod compaction;
 pub mod compactor;
+pub mod compared;
 pub mod conversation;
 pub mod entry;
 pub mod environment;

@@ -16,8 +16,9 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 
 use crate::accepted::is_accepted;
+use crate::logins::PageLogins;
 use crate::token::BearerToken;
-use crate::tokens::{Requester, TokenTable};
+use crate::tokens::{PAGE_NAME, Requester, TokenScope, TokenTable};
 
 /// What every request is held to. A copy is the same check.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct AccessRules {
     /// Beginnings of paths where a signature takes the place of the token: who serves them checks it.
     pub signed_paths: &'static [&'static str],
     pub query_token: QueryToken,
+    /// Of the listener's own page, if it has one.
+    pub logins: Option<PageLogins>,
 }
 
 /// Whether the token may stand in the address.
@@ -60,6 +63,7 @@ impl AccessCheck {
             open_paths: &[],
             signed_paths: &[],
             query_token: QueryToken::Never,
+            logins: None,
         };
         Self::of(rules)
     }
@@ -68,7 +72,8 @@ impl AccessCheck {
         Self(Arc::new(rules))
     }
 
-    /// Who it is that may come in; `None` where nobody has to say so.
+    /// Who it is that may come in; `None` where nobody has to say so. The error is the answer: a refusal, or the
+    /// welcome of a link that was followed.
     fn admitted(&self, request: &Request) -> Result<Option<Requester>, Box<Response>> {
         let rules = &*self.0;
         // A page elsewhere whose name leads to this machine asks for its own name.
@@ -87,9 +92,24 @@ impl AccessCheck {
         if let Some(requester) = rules.requester(request) {
             return Ok(Some(requester.clone()));
         }
+        if let Some(logins) = &rules.logins {
+            if !request.headers().contains_key(AUTHORIZATION) && logins.admit(request) {
+                let requester = Requester { name: PAGE_NAME.into(), scope: TokenScope::All };
+                return Ok(Some(requester));
+            }
+            if let Some(welcome) = logins.follow(request) {
+                return Err(Box::new(welcome));
+            }
+        }
         let mut response = refusal(
             StatusCode::UNAUTHORIZED,
-            "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+            match rules.logins {
+                Some(_) => {
+                    "the token is missing or wrong: send `Authorization: Bearer TOKEN`, or open the page with a link of \
+                     `attache serve --open`"
+                }
+                None => "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+            },
         );
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         Err(Box::new(response))
@@ -228,6 +248,7 @@ mod tests {
             open_paths: &["/healthz"],
             signed_paths: &["/hooks/"],
             query_token: QueryToken::OnEventStreams,
+            logins: None,
         })
     }
 

@@ -31,3 +31,16 @@ pub const ENDING: Duration = Duration::from_secs(2);
 
 /// Of a token, before it is written as text: 256 bits can't be guessed.
 pub(crate) const TOKEN_BYTES: usize = 32;
+
+/// How long a link to log in works: until a person has clicked it.
+pub const LINK_TIME: Duration = Duration::from_secs(60);
+
+/// How long a page stays logged in: a long day.
+pub const COOKIE_TIME: Duration = Duration::from_secs(12 * 60 * 60);
+
+/// Links and logins that are known at once; the oldest makes room. One person has a few browsers.
+pub(crate) const LINKS: usize = 8;
+pub(crate) const COOKIES: usize = 64;
+
+/// Of a link's key and of a cookie: nobody guesses 256 bits.
+pub(crate) const LOGIN_BYTES: usize = 32;

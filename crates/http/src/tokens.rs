@@ -12,6 +12,9 @@ use crate::token::BearerToken;
 /// What the token in the home is called.
 pub const OWN_NAME: &str = "owner";
 
+/// What a browser is called that has logged in by a link.
+pub const PAGE_NAME: &str = "page";
+
 /// How a digest begins where it is written.
 const DIGEST_PREFIX: &str = "sha256:";
 

@@ -1,6 +1,6 @@
 //! Serves the agent to clients elsewhere: ACP over WebSocket and over streamable HTTP, behind the same
-//! `connect` as a pipe, and chats of the AI SDK. Knows no session, no tool and no file; who may come in is
-//! checked by `attache_http`. Times and webhooks begin turns, too.
+//! `connect` as a pipe, chats of the AI SDK, and a page with what it reads. Knows no tool and no file; who may
+//! come in is checked by `attache_http`. Times and webhooks begin turns, too.
 //!
 //! A connection (`acp::connection`) outlives what carries it: its client may be cut off and come back. What
 //! it has for its client stands in its `outbox`, which every carrier reads.
@@ -14,7 +14,9 @@ mod handshake;
 pub mod limits;
 mod metrics;
 mod outbox;
+mod page;
 mod server;
+mod sessions_api;
 mod triggers;
 mod workspaces;
 

@@ -133,3 +133,35 @@ pub(crate) const CHILD_DEPTH: usize = 16;
 
 /// Calls of models that who watches their cost may be behind.
 pub(crate) const SPENDING_BEHIND: usize = 1_024;
+/// Sessions on one page of a list: a few screens.
+pub(crate) const LISTED_SESSIONS: usize = 50;
+
+/// Sessions and hits that are looked at for one answer, where most of them are of other places.
+pub(crate) const LOOKED_AT_SESSIONS: usize = 500;
+
+/// Hits of a search: nobody reads more.
+pub(crate) const SEARCH_HITS: usize = 50;
+
+/// Of the words to look for.
+pub(crate) const SEARCH_WORDS_BYTES: usize = 1_000;
+
+/// One page of a conversation: a screen needs a tenth of the usual one, and a page is held in memory.
+pub(crate) const LEAST_PAGE_BYTES: usize = 1024;
+pub(crate) const USUAL_PAGE_BYTES: usize = 96 * 1024;
+pub(crate) const MOST_PAGE_BYTES: usize = 1024 * 1024;
+
+/// Messages of one page of an outline, about 60 bytes each.
+pub(crate) const OUTLINE_MESSAGES: usize = 5_000;
+
+/// Turns of one page of a comparison, and lines of one of them.
+pub(crate) const COMPARED_TURNS: usize = 20;
+pub(crate) const COMPARED_LINES: usize = 2_000;
+
+/// Days of which the sums are given: ten years.
+pub(crate) const USAGE_DAYS: usize = 3_660;
+
+/// Pieces of an export that wait for a slow reader.
+pub(crate) const EXPORT_PIECES: usize = 4;
+
+/// Exports that are read at once: a slow reader holds a thread.
+pub(crate) const EXPORTS: usize = 8;

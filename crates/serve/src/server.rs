@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_acp::AgentServices;
-use attache_core::ports::Store;
-use attache_http::refusal;
+use attache_core::ports::{SessionFigures, SessionSearch, Store};
+use attache_http::{PageLogins, refusal};
 use attache_rpc::Trace;
 use axum::Router;
 use axum::extract::State;
@@ -15,11 +15,15 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::get;
+use tokio::sync::Semaphore;
 
 use crate::acp::{AcpConnections, acp_router};
 use crate::admission::{ServeLimits, check_scope};
 use crate::chat::{ChatState, Chats, chat_router};
+use crate::limits::EXPORTS;
 use crate::metrics::{Gauges, METRICS_TYPE, ServerMetrics};
+use crate::page::page_router;
+use crate::sessions_api::{SessionsApi, sessions_router};
 use crate::triggers::{TriggerHost, TriggerRunner, Triggers, Webhooks, keep_schedule, webhook_router};
 
 /// Paths that answer without a token.
@@ -37,6 +41,10 @@ pub struct ServeSettings {
     pub trace: Option<Trace>,
     /// The hub's own.
     pub store: Arc<dyn Store>,
+    pub search: Arc<dyn SessionSearch>,
+    pub figures: Arc<dyn SessionFigures>,
+    /// Links to the page are made here, too.
+    pub logins: PageLogins,
     /// Where chats work whose client names no directory.
     pub usual_workspace: PathBuf,
     /// What begins turns without a client, and who is told of it.
@@ -53,6 +61,8 @@ pub struct AgentServer {
     connections: AcpConnections,
     chats: Chats,
     webhooks: Webhooks,
+    sessions: SessionsApi,
+    logins: PageLogins,
 }
 
 impl AgentServer {
@@ -61,6 +71,15 @@ impl AgentServer {
         tokio::spawn(settings.metrics.clone().count(settings.agent.hub.events()));
         let (store, usual) = (settings.store.clone(), settings.usual_workspace.clone());
         let chats = Chats::new(settings.agent.clone(), store, usual);
+        let sessions = SessionsApi {
+            agent: settings.agent.clone(),
+            store: settings.store.clone(),
+            search: settings.search.clone(),
+            figures: settings.figures.clone(),
+            usual_workspace: settings.usual_workspace.clone(),
+            exports: Arc::new(Semaphore::new(EXPORTS)),
+        };
+        let logins = settings.logins.clone();
         let triggers = std::mem::take(&mut settings.triggers);
         let runner = TriggerRunner {
             agent: settings.agent.clone(),
@@ -72,7 +91,7 @@ impl AgentServer {
         let connections = AcpConnections::new(settings);
         keep_schedule(triggers.schedule, &runner, connections.ending());
         let webhooks = Webhooks::new(triggers.webhooks, runner, connections.clone())?;
-        Ok(Self { connections, chats, webhooks })
+        Ok(Self { connections, chats, webhooks, sessions, logins })
     }
 
     /// Everything that is served; who may come in is checked before.
@@ -86,6 +105,8 @@ impl AgentServer {
         own.merge(webhook_router(self.webhooks.clone()))
             .merge(acp_router(self.connections.clone()))
             .merge(chat_router(chat))
+            .merge(sessions_router(self.sessions.clone()))
+            .merge(page_router(self.logins.clone()))
             .fallback(nothing_here)
             .layer(from_fn(check_scope))
     }

@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
+use attache_core::ports::figures::{
+    OutlineMessage, OutlineQuery, SessionFigures, UsageKey, UsageQuery, UsageSum,
+};
 use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch};
 use attache_core::ports::store::{
     Batch, Done, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord,
@@ -21,7 +24,6 @@ use crate::open::{OpenError, StoreLocation};
 use crate::process_lock::Owners;
 use crate::reads::Reads;
 use crate::search_index::Backlog;
-use crate::usage::{UsageKey, UsageQuery, UsageSum};
 
 /// A database that is only looked at, whoever writes to it meanwhile.
 #[derive(Debug)]
@@ -68,11 +70,6 @@ impl ReadOnlyStore {
         let schema = looked.map_err(|trouble| OpenError::of(trouble, location))?;
         let owners = Owners::seen_by_a_reader(&location.locks);
         Ok(Some(Self { reads: Reads::new(Arc::new(connector), owners), schema }))
-    }
-
-    /// What answers used, summed up.
-    pub async fn usage(&self, query: UsageQuery) -> StoreResult<BTreeMap<UsageKey, UsageSum>> {
-        self.reads.usage(query).await
     }
 
     /// Whether searches see everything.
@@ -153,5 +150,15 @@ impl Store for ReadOnlyStore {
 impl SessionSearch for ReadOnlyStore {
     fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SessionHit>>> {
         self.reads.search(query)
+    }
+}
+
+impl SessionFigures for ReadOnlyStore {
+    fn usage(&self, query: UsageQuery) -> BoxFuture<'static, StoreResult<BTreeMap<UsageKey, UsageSum>>> {
+        self.reads.usage(query)
+    }
+
+    fn outline(&self, query: OutlineQuery) -> BoxFuture<'static, StoreResult<Vec<OutlineMessage>>> {
+        self.reads.outline(query)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
+use attache_core::ports::figures::{OutlineMessage, OutlineQuery, UsageKey, UsageQuery, UsageSum};
 use attache_core::ports::search::{SearchQuery, SessionHit};
 use attache_core::ports::store::{
     LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan, SessionQuery, SessionRecord, SessionRow,
@@ -16,8 +17,7 @@ use crate::process_lock::Owners;
 use crate::query;
 use crate::readers::Readers;
 use crate::search_index::Backlog;
-use crate::usage::{UsageKey, UsageQuery, UsageSum};
-use crate::{search, search_index, usage};
+use crate::{outline, search, search_index, usage};
 
 /// A message with its parts.
 type WholeMessage = (MessageRow, Vec<PartRow>);
@@ -113,5 +113,12 @@ impl Reads {
         query: UsageQuery,
     ) -> BoxFuture<'static, StoreResult<BTreeMap<UsageKey, UsageSum>>> {
         self.readers.read(move |connection| usage::usage(connection, &query))
+    }
+
+    pub(crate) fn outline(
+        &self,
+        query: OutlineQuery,
+    ) -> BoxFuture<'static, StoreResult<Vec<OutlineMessage>>> {
+        self.readers.read(move |connection| outline::outline(connection, &query))
     }
 }

@@ -1,5 +1,6 @@
 //! The handle: hands writes to the writer's thread and reads to the readers. Knows no SQL.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::mpsc::{self, SendError};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +8,9 @@ use std::thread::{self, JoinHandle};
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::BoxFuture;
+use attache_core::ports::figures::{
+    OutlineMessage, OutlineQuery, SessionFigures, UsageKey, UsageQuery, UsageSum,
+};
 use attache_core::ports::search::{SearchQuery, SessionHit, SessionSearch};
 use attache_core::ports::store::{
     Batch, Done, Epoch, LeaseGrant, Leases, LogSegment, MessageRow, PartRow, RowPage, RowRange, SeqSpan,
@@ -160,6 +164,16 @@ impl Store for SqliteStore {
 impl SessionSearch for SqliteStore {
     fn search(&self, query: SearchQuery) -> BoxFuture<'static, StoreResult<Vec<SessionHit>>> {
         self.inner.reads.search(query)
+    }
+}
+
+impl SessionFigures for SqliteStore {
+    fn usage(&self, query: UsageQuery) -> BoxFuture<'static, StoreResult<BTreeMap<UsageKey, UsageSum>>> {
+        self.inner.reads.usage(query)
+    }
+
+    fn outline(&self, query: OutlineQuery) -> BoxFuture<'static, StoreResult<Vec<OutlineMessage>>> {
+        self.inner.reads.outline(query)
     }
 }
 

@@ -1,44 +1,15 @@
 //! Sums up what answers used, by day, model and workspace. Never writes.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
-use attache_core::calendar::{self, TimeZone};
+use attache_core::calendar;
 use attache_core::metadata::MessageMeta;
+use attache_core::ports::figures::{UsageKey, UsageQuery, UsageSum};
 use attache_core::ports::store::UsageTotals;
 use rusqlite::Connection;
 
 use crate::failure::Failure;
 use crate::rows;
-
-/// Which answers count, and where their days begin.
-#[derive(Clone, Debug)]
-pub struct UsageQuery {
-    /// Milliseconds since 1970.
-    pub since: Option<i64>,
-    /// Where days begin.
-    pub zone: TimeZone,
-}
-
-/// What belongs together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct UsageKey {
-    /// `2026-03-29` in the zone that was asked for.
-    pub day: String,
-    /// As people name it; empty where none is known.
-    pub model: String,
-    /// The directory of the session.
-    pub workspace_root: PathBuf,
-}
-
-/// What some answers used.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct UsageSum {
-    /// How many answers.
-    pub answers: u64,
-    /// What they used together.
-    pub totals: UsageTotals,
-}
 
 /// Every answer once, also one that was rewound: it was paid for. A copy keeps the time of what was copied,
 /// which is before the copy itself was made, and does not count again.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// Room → rooms it may depend on. A room that is not here may depend on nothing of ours.
-const ALLOWED: [(&str, &[&str]); 19] = [
+const ALLOWED: [(&str, &[&str]); 20] = [
     ("attache-core", &[]),
     ("attache-rpc", &[]),
     ("attache-models", &["attache-core"]),
@@ -20,8 +20,9 @@ const ALLOWED: [(&str, &[&str]); 19] = [
     ("attache-store", &["attache-core"]),
     ("attache-telemetry", &["attache-core"]),
     ("attache-acp", &["attache-core", "attache-rpc"]),
-    // A client of agents, ours among them: it knows the protocol and nothing behind it.
-    ("attache-chat", &["attache-rpc"]),
+    // Clients of agents, ours among them: they know the protocol and nothing behind it.
+    ("attache-acp-client", &["attache-rpc"]),
+    ("attache-chat", &["attache-rpc", "attache-acp-client"]),
     ("attache-serve", &["attache-core", "attache-rpc", "attache-acp", "attache-http"]),
     ("attache-testkit", &["attache-core", "attache-rpc"]),
     (
@@ -30,6 +31,7 @@ const ALLOWED: [(&str, &[&str]); 19] = [
             "attache-core",
             "attache-rpc",
             "attache-acp",
+            "attache-acp-client",
             "attache-chat",
             "attache-serve",
             "attache-http",

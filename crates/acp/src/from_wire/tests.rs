@@ -135,6 +135,7 @@ fn directories_must_be_absolute() {
         cwd: "/w".into(),
         additional_directories: vec!["/x".into(), "/y".into()],
         mcp_servers: vec![],
+        place: PlaceChoice::Requested,
     };
     assert_eq!(read("session/new", params), Ok(ClientRequest::NewSession(workplace)));
     for (params, message) in [
@@ -149,6 +150,22 @@ fn directories_must_be_absolute() {
     ] {
         assert_eq!(refused("session/new", params), message);
     }
+}
+
+#[test]
+fn who_joins_a_session_may_leave_it_where_it_is() {
+    let place = |meta: Value| {
+        let params = json!({ "sessionId": "s", "cwd": "/w", "_meta": meta });
+        match read("session/resume", params) {
+            Ok(ClientRequest::ResumeSession { workplace, .. }) => Ok(workplace.place),
+            other => Err(format!("{other:?}")),
+        }
+    };
+    assert_eq!(place(json!({ "attache/keepPlace": true })), Ok(PlaceChoice::Kept));
+    assert_eq!(place(json!({ "attache/keepPlace": false })), Ok(PlaceChoice::Requested));
+    assert_eq!(place(json!(null)), Ok(PlaceChoice::Requested));
+    let unclear = place(json!({ "attache/keepPlace": "yes" })).unwrap_err();
+    assert!(unclear.contains("must be true or false"), "{unclear}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use super::link::{OpenRequest, SessionRequest};
 use super::links::OpeningToken;
 use super::router::ClientConnection;
 use super::{SameDirectory, Warning};
-use crate::from_wire::{Invalid, Workplace, quoted};
+use crate::from_wire::{Invalid, PlaceChoice, Workplace, quoted};
 use crate::to_wire::session_result;
 
 impl ClientConnection {
@@ -119,7 +119,10 @@ impl ClientConnection {
         from: AttachFrom,
         workplace: &Workplace,
     ) -> Result<(SessionHandle, Attachment), HubError> {
-        let handle = self.agent.hub.open_in(session_id, &workplace.clone().into()).await?;
+        let handle = match workplace.place {
+            PlaceChoice::Requested => self.agent.hub.open_in(session_id, &workplace.clone().into()).await?,
+            PlaceChoice::Kept => self.agent.hub.open(session_id).await?,
+        };
         let attachment = handle.attach(Some(client), from).await?;
         Ok((handle, attachment))
     }
@@ -127,7 +130,10 @@ impl ClientConnection {
     /// Sets the directories of the request and gives what is chosen in the session; taking part for a moment
     /// tells it.
     async fn settle_in(&self, handle: &SessionHandle, workplace: &Workplace) -> Result<Chosen, HubError> {
-        handle.work_in(workplace.clone().into()).await?;
+        match workplace.place {
+            PlaceChoice::Requested => handle.work_in(workplace.clone().into()).await?,
+            PlaceChoice::Kept => {}
+        }
         Ok(handle.attach(None, AttachFrom::Now).await?.chosen)
     }
 

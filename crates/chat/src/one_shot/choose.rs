@@ -6,8 +6,8 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_rpc::code;
 
-use crate::client::{AgentAbility, AgentClient, ClientFailure, OpenedSession};
 use crate::limits::NAMED_CHOICES;
+use attache_acp_client::{AgentAbility, AgentClient, ClientFailure, OpenedSession};
 
 /// What a run wants; `None` leaves it to the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use agent_client_protocol_schema::v1::StopReason;
 
-use crate::client::{AgentAbility, AgentClient, ClientFailure};
+use attache_acp_client::{AgentAbility, AgentClient, ClientFailure};
 
 /// What a script branches on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

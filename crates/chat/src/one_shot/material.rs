@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::client::{AgentAbility, AgentClient};
+use attache_acp_client::{AgentAbility, AgentClient};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Material {

@@ -6,8 +6,8 @@ use agent_client_protocol_schema::v1::{
 use serde::de::DeserializeOwned;
 
 use super::denials::{AskedFor, DeniedCall};
-use crate::client::PermissionQuestion;
 use crate::limits::WHY_CHARS;
+use attache_acp_client::PermissionQuestion;
 
 /// Rejects this one call; where no option does, the question is cancelled.
 pub(super) fn deny(question: PermissionQuestion) -> DeniedCall {

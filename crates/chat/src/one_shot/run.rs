@@ -14,11 +14,12 @@ use super::material::TakenBlocks;
 use super::printed::{PrintedAnswer, Streaming};
 use super::take::CallUnderWay;
 use super::{AnswerSchema, OneShot, RunConsole, SessionChoice};
-use crate::client::{
+use crate::limits::{CANCEL_TIME, QUIET_HELLO, SCHEMA_RETRIES, TOLD_MISTAKES};
+use attache_acp_client::limits::HELLO_TIME;
+use attache_acp_client::{
     AgentAbility, AgentClient, AgentDoor, AgentEvents, ClientEvent, ClientFailure, Connected, Introduction,
-    OpenedSession, SessionDirectories, SessionMatch,
+    OpenedSession, SessionMatch, SessionStart,
 };
-use crate::limits::{CANCEL_TIME, HELLO_TIME, QUIET_HELLO, SCHEMA_RETRIES, TOLD_MISTAKES};
 
 pub(super) struct OneRun<'a> {
     pub(super) task: OneShot,
@@ -219,7 +220,7 @@ impl<'a> OneRun<'a> {
             SessionChoice::ById(start, elsewhere) => {
                 let found = self.wait_for(events, client.find_session(&start)).await?;
                 let session = the_one(found, &start)?;
-                let mut of_session = SessionDirectories::new(elsewhere.unwrap_or(session.cwd));
+                let mut of_session = SessionStart::new(elsewhere.unwrap_or(session.cwd));
                 of_session.additional = session.additional_directories;
                 (session.session_id, of_session)
             }

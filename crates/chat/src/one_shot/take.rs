@@ -9,8 +9,9 @@ use super::denials::{DenialCause, DenialMarks, DeniedCall};
 use super::end::Stopped;
 use super::run::{OneRun, Stage};
 use super::{SessionChoice, questions};
-use crate::client::{ClientEvent, SessionNews};
 use crate::limits::KEPT_NOTICES;
+use attache_acp_client::{ClientEvent, SessionNews};
+use attache_rpc::ErrorObject;
 
 /// A call under way.
 #[derive(Debug, Default)]
@@ -33,6 +34,10 @@ impl OneRun<'_> {
             }
             ClientEvent::Elicitation(question) => {
                 question.decline();
+                Ok(())
+            }
+            ClientEvent::Call(call) => {
+                call.refuse(ErrorObject::method_not_found("files and terminals are not offered"));
                 Ok(())
             }
             ClientEvent::Skipped(what) => {

@@ -1,8 +1,8 @@
 //! Foreign texts as the screen shows them: nothing in them that a terminal would obey or that can't be seen.
 //! The rule is that of `legible`; here tabs have a width, pictures too, and towers of marks an end.
 
-use crate::legible::is_hidden;
 use crate::screen::limits::MARKS_PER_SIGN;
+use attache_acp_client::legible::is_hidden;
 
 /// A text of several lines in which nothing is left out: commands, paths, diffs, names. Tabs become blanks,
 /// since a terminal's tab stops are not ours.

@@ -8,10 +8,6 @@ use agent_client_protocol_schema::v1::SessionId;
 use crossterm::event::{Event, KeyEventKind};
 use tokio::sync::mpsc;
 
-use crate::client::{
-    AgentClient, AgentEvents, ClientEvent, ClientFailure, Connected, DoorFuture, ElicitationQuestion,
-    PermissionQuestion, PromptTicket,
-};
 use crate::screen::branch;
 use crate::screen::composer::{Embeds, FileWalk, PictureWay, PromptHistory, PromptTakes, walk};
 use crate::screen::conversation::{AgentFacts, PromptEcho, Queues, ScreenSetting, ScreenState};
@@ -20,6 +16,11 @@ use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, LOOK_FOR_KEYS, SPINNER, TYP
 use crate::screen::look::Tone;
 use crate::screen::painter::Painter;
 use crate::screen::terminal::{ScreenManner, ScreenTerminal};
+use attache_acp_client::{
+    AgentClient, AgentEvents, ClientEvent, ClientFailure, Connected, DoorFuture, ElicitationQuestion,
+    PermissionQuestion, PromptTicket,
+};
+use attache_rpc::ErrorObject;
 
 mod calls;
 mod carry_out;
@@ -319,6 +320,9 @@ impl<'d> Rim<'d> {
                 self.conversation.ask_form(number, request);
             }
             ClientEvent::ElicitationDone(_) => {}
+            ClientEvent::Call(call) => {
+                call.refuse(ErrorObject::method_not_found("files and terminals are not offered"));
+            }
             ClientEvent::PromptEnded { ticket, answer } => {
                 let Some(name) = self.tickets.remove(&ticket) else { return };
                 match answer {

@@ -25,6 +25,9 @@ pub(crate) struct ServeArgs {
     /// Make a token for somebody else and print it, then exit
     #[arg(long, conflicts_with = "show_token")]
     pub(crate) new_token: bool,
+    /// Print a link to the page, which logs a browser in: once, within a minute
+    #[arg(long, conflicts_with = "show_token")]
+    pub(crate) open: bool,
     /// Print the token that clients have to bring, then exit
     #[arg(long)]
     pub(crate) show_token: bool,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use attache_chat::client::{AgentDoor, CommandDoor, Introduction, SessionDirectories};
+use attache_acp_client::{AgentDoor, CommandDoor, Introduction, SessionStart};
 use attache_chat::screen::{
     ChatFailure, ChatStart, ComposerKeys, FirstChoices, FirstSession, ScreenLook, ScreenManner,
     TerminalFailure, run as run_screen,
@@ -80,7 +80,7 @@ fn start<'d>(
             ChatKeys::Emacs => ComposerKeys::Emacs,
             ChatKeys::Vi => ComposerKeys::Vi,
         },
-        directories: SessionDirectories::new(directory),
+        directories: SessionStart::new(directory),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use attache_chat::client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
+use attache_acp_client::{AgentDoor, ClientFailure, DoorFuture, Introduction, connect};
 use attache_core::hub::{ModelStandIn, People};
 use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{Connection, Options, duplex, json_lines};

@@ -1,6 +1,6 @@
 //! Reads `[serve.tokens.NAME]` of the file: digests of tokens, never tokens.
 
-use attache_http::{OWN_NAME, TokenDigest, TokenScope};
+use attache_http::{OWN_NAME, PAGE_NAME, TokenDigest, TokenScope};
 use toml_edit::Item;
 
 use super::error::shown;
@@ -11,7 +11,7 @@ use super::{Config, Origin, Sourced};
 pub(super) const TOKEN_KEYS: [&str; 2] = ["hash", "scope"];
 
 /// Names that callers have who bring none of these tokens.
-const TAKEN_NAMES: [&str; 3] = [OWN_NAME, "page", "unknown"];
+const TAKEN_NAMES: [&str; 3] = [OWN_NAME, PAGE_NAME, "unknown"];
 
 /// Stands in each line of the log.
 const LONGEST_NAME: usize = 64;

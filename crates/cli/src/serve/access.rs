@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::Result;
 use attache_http::{
-    AccessCheck, AccessRules, BearerToken, ListenerAddress, NamedToken, QueryToken, Requester, TokenDigest,
-    TokenTable, host_names,
+    AccessCheck, AccessRules, BearerToken, ListenerAddress, NamedToken, PageLogins, QueryToken, Requester,
+    TokenDigest, TokenTable, host_names,
 };
 use attache_serve::{CallerLimits, HOOKS_PATH, OPEN_PATHS, ServeLimits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -17,6 +17,7 @@ pub(super) fn check(
     token: &BearerToken,
     address: &ListenerAddress,
     settings: &ServerSettings,
+    logins: PageLogins,
 ) -> AccessCheck {
     let others = settings.tokens.iter().map(|token| NamedToken {
         requester: Requester { name: token.name.as_str().into(), scope: token.scope },
@@ -29,6 +30,7 @@ pub(super) fn check(
         open_paths: OPEN_PATHS,
         signed_paths: &[HOOKS_PATH],
         query_token: QueryToken::OnEventStreams,
+        logins: Some(logins),
     })
 }
 

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use attache_core::compaction;
+use attache_core::compared::{dollars, value_text};
 use attache_core::environment;
 use attache_core::hooks;
 use attache_core::journal::replay::parts_of;
-use attache_core::metadata::own;
 use attache_core::notice;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{MessageRow, Owner, SessionRecord, SessionRow, Store};
@@ -15,7 +15,7 @@ use attache_core::ports::tool::Presentation;
 use attache_core::slash_commands;
 use attache_core::snapshot;
 use attache_core::visible::VisibleConversation;
-use attache_core::watchdog::{Action, Firmness, Reason, Rule, Rules, Verdict};
+use attache_core::watchdog::{Firmness, Rule, Rules};
 use serde_json::Value;
 
 use super::{plain, title};
@@ -186,7 +186,7 @@ impl Printer<'_> {
     }
 
     fn call_lines(&self, text: &mut String, tool: &ToolPart) -> std::fmt::Result {
-        let shown = presentation(tool);
+        let shown = Presentation::of(tool);
         let colour = match tool.state {
             ToolState::OutputAvailable if tool.is_settled() => Colour::Green,
             ToolState::OutputError | ToolState::OutputDenied => Colour::Red,
@@ -202,7 +202,7 @@ impl Printer<'_> {
             plain(&call_title(tool, &shown)),
             self.paint.paint(colour, tool.state_in_words())
         )?;
-        if let Some(decision) = decision(tool, &shown) {
+        if let Some(decision) = shown.decision_in_words(tool) {
             writeln!(text, "    {}", self.paint.paint(Colour::Grey, &plain(&decision)))?;
         }
         if let Some(error) = &tool.error_text {
@@ -244,38 +244,12 @@ fn state(record: &SessionRecord, open_call: Option<&str>) -> String {
 fn open_question(parts: &[Part]) -> Option<String> {
     let mut calls = parts.iter().filter_map(Part::tool);
     let open = calls.find(|tool| tool.state == ToolState::ApprovalRequested)?;
-    Some(call_title(open, &presentation(open)))
-}
-
-fn presentation(tool: &ToolPart) -> Presentation {
-    let shown = tool.tool_metadata.as_ref().and_then(own);
-    shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default()
+    Some(call_title(open, &Presentation::of(open)))
 }
 
 fn call_title(tool: &ToolPart, shown: &Presentation) -> String {
     let title = if shown.title.is_empty() { &tool.tool_name } else { &shown.title };
     title.clone()
-}
-
-/// Who decided about a call, and why.
-pub(super) fn decision(tool: &ToolPart, shown: &Presentation) -> Option<String> {
-    let rejected = tool.approval.as_ref().filter(|_| tool.state == ToolState::OutputDenied);
-    match (&shown.decision, rejected.and_then(|approval| approval.reason.as_deref())) {
-        (Some(Verdict { reason: Reason::Person { why }, .. }), Some(reason)) => {
-            Some(format!("{}: {reason} (asked because: {why})", Action::Deny.as_str()))
-        }
-        (_, Some(reason)) => Some(format!("{}: {reason}", Action::Deny.as_str())),
-        (Some(decision), None) => Some(decision.in_words()),
-        (None, None) => None,
-    }
-}
-
-/// A text as it is, everything else as JSON.
-pub(super) fn value_text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
@@ -328,13 +302,4 @@ pub(super) fn indented(text: &mut String, indent: &str, said: &str) -> std::fmt:
         writeln!(text, "{indent}{}", plain(line))?;
     }
     Ok(())
-}
-
-/// Two digits that tell something, also of what costs less than a cent.
-pub(crate) fn dollars(amount: f64) -> String {
-    match amount {
-        amount if amount >= 1.0 => format!("${amount:.2}"),
-        amount if amount >= 0.01 => format!("${amount:.3}"),
-        amount => format!("${amount:.6}"),
-    }
 }

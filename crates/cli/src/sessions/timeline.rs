@@ -4,16 +4,16 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use anyhow::Result;
+use attache_core::compared::{dollars, value_text};
 use attache_core::ids::MessageId;
 use attache_core::journal::replay::parts_of;
-use attache_core::metadata::own;
 use attache_core::part::{Part, Role, ToolPart};
 use attache_core::ports::store::{MessageRow, SessionRecord, Store};
 use attache_core::ports::tool::Presentation;
 use attache_core::visible::VisibleConversation;
 
 use super::plain;
-use super::show::{Detail, PAGE_BYTES, Printer, data_lines, decision, dollars, indented, value_text};
+use super::show::{Detail, PAGE_BYTES, Printer, data_lines, indented};
 use crate::answer;
 use crate::paint::Colour;
 use crate::when;
@@ -145,14 +145,12 @@ impl<'a> Timeline<'a> {
     }
 
     fn call_lines(&self, text: &mut String, tool: &ToolPart) -> std::fmt::Result {
-        let shown = tool.tool_metadata.as_ref().and_then(own);
-        let shown: Presentation =
-            shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default();
+        let shown = Presentation::of(tool);
         let took = shown.metadata.as_ref().map(|metadata| format!("  {} ms", metadata.duration_ms));
         let title = if shown.title.is_empty() { String::new() } else { format!("  {}", plain(&shown.title)) };
         let (name, state) = (plain(&tool.tool_name), tool.state_in_words());
         writeln!(text, "    * {name}{title}  {state}{}", took.unwrap_or_default())?;
-        if let Some(decision) = decision(tool, &shown) {
+        if let Some(decision) = shown.decision_in_words(tool) {
             writeln!(text, "      {}", self.printer.paint.paint(Colour::Grey, &plain(&decision)))?;
         }
         if let Some(input) = &tool.input {

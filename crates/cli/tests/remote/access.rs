@@ -12,16 +12,30 @@ use crate::server::{PATIENCE, SCRIPT, Server, hello};
 use crate::sockets::{self, UPGRADE};
 
 /// Every route there is, and one that there is not.
-const ROUTES: [(&str, &str); 11] = [
+const ROUTES: [(&str, &str); 25] = [
     ("POST", "/acp"),
     ("GET", "/acp"),
     ("DELETE", "/acp"),
     ("POST", "/api/chat"),
-    ("GET", "/api/chat/one/stream"),
-    ("POST", "/api/chat/one/stop"),
     ("GET", "/metrics"),
+    ("GET", "/api/chat/c/stream"),
+    ("POST", "/api/chat/c/stop"),
+    ("GET", "/api/sessions"),
+    ("GET", "/api/sessions/search"),
+    ("GET", "/api/sessions/usage"),
+    ("GET", "/api/sessions/diff"),
+    ("GET", "/api/sessions/s"),
+    ("GET", "/api/sessions/s/outline"),
+    ("GET", "/api/sessions/s/turns"),
+    ("GET", "/api/sessions/s/prompts/p"),
+    ("GET", "/api/sessions/s/children"),
+    ("GET", "/api/sessions/s/export"),
     ("GET", "/readyz"),
     ("GET", "/"),
+    ("GET", "/assets/main.js"),
+    ("GET", "/assets/style.css"),
+    ("GET", "/login"),
+    ("POST", "/login"),
     ("GET", "/nothing"),
     ("OPTIONS", "/acp"),
 ];

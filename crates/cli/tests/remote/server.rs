@@ -38,6 +38,8 @@ pub(crate) struct Server {
     pub(crate) token: String,
     /// What it has said on stderr; always read, so that it never waits for us.
     pub(crate) told: Arc<Mutex<Vec<String>>>,
+    /// What of it was looked at.
+    looked: usize,
 }
 
 impl Server {
@@ -78,7 +80,8 @@ impl Server {
                 heard.lock().unwrap().push(line);
             }
         });
-        Self { home, child, address, token, told }
+        let looked = told.lock().unwrap().len();
+        Self { home, child, address, token, told, looked }
     }
 
     pub(crate) async fn wait_until_told(&self, words: &str) {
@@ -90,6 +93,21 @@ impl Server {
         if tokio::time::timeout(PATIENCE, told).await.is_err() {
             panic!("{words:?} is not in {:?}", self.told.lock().unwrap());
         }
+    }
+
+    /// The next thing that it says of itself.
+    pub(crate) async fn next_line(&mut self) -> String {
+        let said = async {
+            loop {
+                if let Some(line) = self.told.lock().unwrap().get(self.looked) {
+                    return line.clone();
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let line = tokio::time::timeout(PATIENCE, said).await.expect("it says nothing");
+        self.looked += 1;
+        line
     }
 
     pub(crate) async fn raw(&self, bytes: &[u8]) -> HttpAnswer {

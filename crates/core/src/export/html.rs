@@ -9,14 +9,14 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::shown_parts::{changed, presentation, title};
+use super::shown_parts::{changed, title};
 use crate::calendar::{self, TimeZone};
 use crate::hooks;
 use crate::legible::visible_block;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart, ToolState};
 use crate::ports::store::{MessageRow, SessionRow};
-use crate::ports::tool::Shown;
+use crate::ports::tool::{Presentation, Shown};
 use crate::prompt::shelf::CONTEXT;
 use crate::slash_commands;
 
@@ -118,7 +118,7 @@ fn picture(url: &str) -> Option<&str> {
 }
 
 fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
-    let shown = presentation(tool);
+    let shown = Presentation::of(tool);
     let class = match tool.state {
         ToolState::OutputAvailable if tool.is_settled() => "done",
         ToolState::OutputError | ToolState::OutputDenied => "failed",

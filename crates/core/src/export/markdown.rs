@@ -4,13 +4,13 @@ use std::io::{self, Write};
 
 use serde_json::Value;
 
-use super::shown_parts::{changed, presentation, title};
+use super::shown_parts::{changed, title};
 use crate::calendar::{self, TimeZone};
 use crate::hooks;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
-use crate::ports::tool::Shown;
+use crate::ports::tool::{Presentation, Shown};
 use crate::slash_commands;
 
 pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
@@ -51,7 +51,7 @@ pub(super) fn part(out: &mut dyn Write, part: &Part) -> io::Result<()> {
 }
 
 fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
-    let shown = presentation(tool);
+    let shown = Presentation::of(tool);
     writeln!(out, "### {} · {}\n", title(tool, &shown), tool.state_in_words())?;
     for block in &shown.content {
         match block {

@@ -1,13 +1,7 @@
 //! What the readable formats share: how a call was shown, and what changed between two texts.
 
-use crate::metadata::own;
 use crate::part::ToolPart;
 use crate::ports::tool::Presentation;
-
-pub(super) fn presentation(tool: &ToolPart) -> Presentation {
-    let shown = tool.tool_metadata.as_ref().and_then(own);
-    shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default()
-}
 
 /// One line that names a call.
 pub(super) fn title<'a>(tool: &'a ToolPart, shown: &'a Presentation) -> &'a str {

@@ -1,6 +1,6 @@
 //! Which scope a request needs: by its route, and by the method of a message.
 
-use attache_http::TokenScope;
+use attache_http::{LOGIN_PATH, TokenScope};
 use axum::extract::Request;
 use axum::http::Method;
 use axum::middleware::Next;
@@ -44,6 +44,8 @@ pub(crate) async fn check_scope(request: Request, next: Next) -> Response {
     let needed = match *request.method() {
         Method::GET | Method::HEAD => TokenScope::Read,
         _ if path == ACP_PATH => TokenScope::Read,
+        // Who logs in by a link may do everything.
+        _ if path == LOGIN_PATH => TokenScope::All,
         _ => TokenScope::Talk,
     };
     let is_open = OPEN_PATHS.contains(&path) || path.starts_with(HOOKS_PATH);

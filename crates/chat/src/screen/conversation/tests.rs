@@ -321,7 +321,7 @@ fn nothing_of_the_agent_reaches_the_terminal_raw() {
     shown.extend(screen(&mut talk));
     shown.push(talk.title());
     for line in shown {
-        assert!(line.chars().all(|c| !crate::legible::is_hidden(c)), "{line:?}");
+        assert!(line.chars().all(|c| !attache_acp_client::legible::is_hidden(c)), "{line:?}");
     }
 }
 

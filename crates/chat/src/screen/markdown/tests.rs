@@ -1,7 +1,7 @@
 //! What streamed Markdown looks like, and that the pieces it comes in do not matter.
 
 use super::*;
-use crate::legible::is_hidden;
+use attache_acp_client::legible::is_hidden;
 use proptest::prelude::*;
 
 const LOOK: ScreenLook = ScreenLook::PLAIN;

@@ -7,9 +7,9 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::connect::{Opening, RimNews, sessions_of};
 use super::lines::Typing;
 use super::{ChatFailure, HeldQuestion, Rim, external_editor};
-use crate::client::{AgentAbility, AgentClient, ElicitationQuestion, SessionDirectories};
 use crate::screen::intent::{Delivery, Intent, PromptName};
 use crate::screen::look::Tone;
+use attache_acp_client::{AgentAbility, AgentClient, ElicitationQuestion, SessionStart};
 
 impl Rim<'_> {
     pub(super) async fn carry_out_all(&mut self) -> Result<(), ChatFailure> {
@@ -129,7 +129,7 @@ impl Rim<'_> {
         tokio::spawn(async move {
             let (opened, opening) = match intent {
                 Intent::Open(info) => {
-                    directories = SessionDirectories::new(info.cwd);
+                    directories = SessionStart::new(info.cwd);
                     directories.additional = info.additional_directories;
                     (client.load_session(info.session_id, &directories).await, Opening::Loaded)
                 }

@@ -8,16 +8,16 @@ use agent_client_protocol_schema::v1::{
 };
 
 use super::{ChatFailure, FirstSession, HeldQuestion, Rim};
-use crate::client::{
-    AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, Connected, OpenedSession, RewoundPrompt,
-    SessionDirectories, SessionMatch, SessionState,
-};
 use crate::screen::composer::{Embeds, PastedPicture, PictureWay, PromptTakes};
 use crate::screen::conversation::{AgentFacts, OwnRunEnd, Queues};
 use crate::screen::harmless;
 use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber};
 use crate::screen::limits::RESTART_LEAST;
 use crate::screen::look::Tone;
+use attache_acp_client::{
+    AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, Connected, OpenedSession, RewoundPrompt,
+    SessionMatch, SessionStart, SessionState,
+};
 
 /// What tasks report.
 pub(super) enum RimNews {
@@ -276,7 +276,7 @@ fn facts_of(client: &AgentClient) -> AgentFacts {
 
 async fn latest(
     client: &AgentClient,
-    directories: &SessionDirectories,
+    directories: &SessionStart,
 ) -> (Result<OpenedSession, ClientFailure>, Opening) {
     match client.latest_session(&directories.directory).await {
         Ok(Some(session)) => (client.load_session(session.session_id, directories).await, Opening::Loaded),
@@ -288,13 +288,13 @@ async fn latest(
 async fn by_id(client: &AgentClient, start: &str) -> Result<OpenedSession, ClientFailure> {
     match client.find_session(start).await? {
         SessionMatch::One(session) => {
-            let mut directories = SessionDirectories::new(session.cwd);
+            let mut directories = SessionStart::new(session.cwd);
             directories.additional = session.additional_directories;
             client.load_session(session.session_id, &directories).await
         }
         // The agent says best what is wrong with it.
         SessionMatch::None | SessionMatch::Several => {
-            let directories = SessionDirectories::new("/");
+            let directories = SessionStart::new("/");
             client.load_session(SessionId::new(start.to_owned()), &directories).await
         }
     }
@@ -302,14 +302,14 @@ async fn by_id(client: &AgentClient, start: &str) -> Result<OpenedSession, Clien
 
 pub(super) async fn sessions_of(
     client: &AgentClient,
-    directories: &SessionDirectories,
+    directories: &SessionStart,
 ) -> Result<Vec<SessionInfo>, ClientFailure> {
     client.list_sessions(Some(&directories.directory), None).await.map(|page| page.sessions)
 }
 
 /// There is nothing to talk to; on one line, as all errors.
 pub(super) fn unusable(failure: &ClientFailure) -> ChatFailure {
-    ChatFailure::Agent(crate::legible::legible(&failure.to_string()))
+    ChatFailure::Agent(attache_acp_client::legible::legible(&failure.to_string()))
 }
 
 fn rewind_told(rewound: &RewoundPrompt) -> String {

@@ -5,11 +5,11 @@ use agent_client_protocol_schema::v1::ContentBlock;
 
 use super::Rim;
 use super::connect::RimNews;
-use crate::client::{AgentAbility, AgentClient, ClientFailure};
 use crate::screen::composer::{embedded, session_of};
 use crate::screen::intent::{Delivery, Intent, PromptName};
 use crate::screen::limits::SESSION_BYTES;
 use crate::screen::look::Tone;
+use attache_acp_client::{AgentAbility, AgentClient, ClientFailure};
 
 impl Rim<'_> {
     /// Prompts follow each other in the order in which they were handed in.

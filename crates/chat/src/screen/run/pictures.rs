@@ -11,9 +11,9 @@ use tokio::process::Command;
 
 use super::Rim;
 use super::connect::RimNews;
-use crate::client::words_of;
 use crate::screen::composer::{PastedPicture, file_uri};
 use crate::screen::limits::{CLIPBOARD_TIME, PASTE_MOST};
+use attache_acp_client::words_of;
 
 /// The picture whose whole path this is, as terminals paste what is dropped on them: quoted, escaped, or as a
 /// URI. Everything else is text.

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::client::{AgentDoor, Introduction, SessionDirectories};
 use crate::screen::composer::ComposerKeys;
 use crate::screen::look::ScreenLook;
 use crate::screen::terminal::{ScreenManner, TerminalFailure};
+use attache_acp_client::{AgentDoor, Introduction, SessionStart};
 
 /// What a chat begins with.
 #[derive(Debug)]
@@ -13,7 +13,7 @@ pub struct ChatStart<'d> {
     /// Opened again when the agent has died.
     pub door: &'d dyn AgentDoor,
     pub introduction: Introduction,
-    pub directories: SessionDirectories,
+    pub directories: SessionStart,
     pub session: FirstSession,
     /// Sent as soon as the session is open.
     pub prompt: Option<String>,

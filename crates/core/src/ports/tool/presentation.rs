@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::metadata::own;
+use crate::part::{ToolPart, ToolState};
 use crate::seen::Sight;
-use crate::watchdog::Verdict;
+use crate::watchdog::{Action, Reason, Verdict};
 use crate::work_state::{BackgroundMark, ChangesMark, TodoMark};
 
 /// How an editor draws a call.
@@ -115,6 +117,27 @@ pub struct Presentation {
     /// What rules and hooks denied to a child that worked for this call: those calls are not shown here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied_within: Vec<DeniedWithin>,
+}
+
+impl Presentation {
+    /// Of a stored call; empty where nothing was said of it.
+    pub fn of(tool: &ToolPart) -> Self {
+        let shown = tool.tool_metadata.as_ref().and_then(own);
+        shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default()
+    }
+
+    /// Who decided about the call, and why.
+    pub fn decision_in_words(&self, tool: &ToolPart) -> Option<String> {
+        let rejected = tool.approval.as_ref().filter(|_| tool.state == ToolState::OutputDenied);
+        match (&self.decision, rejected.and_then(|approval| approval.reason.as_deref())) {
+            (Some(Verdict { reason: Reason::Person { why }, .. }), Some(reason)) => {
+                Some(format!("{}: {reason} (asked because: {why})", Action::Deny.as_str()))
+            }
+            (_, Some(reason)) => Some(format!("{}: {reason}", Action::Deny.as_str())),
+            (Some(decision), None) => Some(decision.in_words()),
+            (None, None) => None,
+        }
+    }
 }
 
 /// One call of a child that was denied.

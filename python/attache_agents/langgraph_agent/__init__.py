@@ -1,0 +1,1 @@
+"""Compiled graphs of LangGraph, and what is made of them: LangChain agents, deepagents."""
