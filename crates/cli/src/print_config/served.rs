@@ -1,6 +1,6 @@
 //! `[serve]` and what begins turns in a server, as they are in force.
 
-use super::{ConfigPage, basic_value, key, one_line};
+use super::{ConfigPage, key, one_line};
 use crate::config::{AccessLogTarget, CallerBounds, Config, ConfiguredTrigger, ServerSettings, Sourced};
 
 impl ConfigPage {

@@ -14,7 +14,6 @@ mod frames;
 mod killed;
 mod logins;
 mod official_client;
-mod official_client;
 mod operation;
 mod page;
 mod plain_http;
