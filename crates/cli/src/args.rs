@@ -132,10 +132,10 @@ pub(crate) struct AcpArgs {
     /// Bridge to `attache serve` instead: http(s)://HOST:PORT or unix:PATH
     #[arg(long, value_name = "URL", value_parser = ServerAddress::parse, conflicts_with_all = SESSION_OPTIONS)]
     pub(crate) connect: Option<ServerAddress>,
-    /// Share one server with the other editors and terminals of this user; it is started if there is none
+    /// Share one server with this user's other editors and terminals
     #[arg(long, conflicts_with_all = SESSION_OPTIONS, conflicts_with = "connect")]
     pub(crate) shared: bool,
-    /// Ask for a key and store it, then exit; an editor runs this in a terminal to log in
+    /// Ask for a key and store it, then exit; how an editor logs in
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1)]
     pub(crate) login: Option<Option<String>>,
 }

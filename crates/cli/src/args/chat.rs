@@ -96,8 +96,7 @@ const HELP: &str = "\
       --cwd DIR          Work there
       --plain            Write lines only, each once: for screen readers
       --agent-command C  Talk to this ACP agent instead: 'goose acp'
-      --connect URL      Talk to a server: http(s)://HOST:PORT or unix:PATH (`attache serve`)
-      --shared           Talk to the server that editors with `acp --shared` have
+      --connect URL, --shared   Talk to a server (`attache serve`), or to that of `acp --shared`
       --trace FILE       Write the ACP traffic to this file
       --config FILE, --store URL, -v, --print-config: as for every command (attache --help)
 Exit code of -p: 0 done, 1 failed, 2 usage, 3 refused or denied, 4 limit, 130 interrupted{after-help}

@@ -10,11 +10,11 @@ use super::SessionArgs;
 pub(crate) struct ServeArgs {
     #[command(flatten)]
     pub(crate) sessions: SessionArgs,
-    /// Where to listen; if left out, on this machine alone, from port 7766 on
+    /// Where to listen; else on this machine, from port 7766 on
     #[arg(long, value_name = "ADDR|unix:PATH", value_parser = listen_target)]
     pub(crate) listen: Option<ListenTarget>,
-    /// Whether to use the files and terminals of clients that offer them
-    #[arg(long, value_name = "WHEN", value_parser = ["auto", "never"])]
+    /// Whether to use files and terminals of clients: auto, never
+    #[arg(long, value_name = "WHEN", hide_possible_values = true, value_parser = ["auto", "never"])]
     pub(crate) client_fs: Option<String>,
     /// Write the ACP traffic to this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
@@ -22,10 +22,10 @@ pub(crate) struct ServeArgs {
     /// Be the shared server of this home; `attache acp --shared` starts it
     #[arg(long, hide = true, conflicts_with_all = ["listen", "show_token", "new_token"])]
     pub(crate) daemon: bool,
-    /// Make a token for somebody else and print it, then exit
+    /// Print a new token for somebody else, then exit
     #[arg(long, conflicts_with = "show_token")]
     pub(crate) new_token: bool,
-    /// Print a link to the page, which logs a browser in: once, within a minute
+    /// Print a link that logs a browser in to the page, once
     #[arg(long, conflicts_with = "show_token")]
     pub(crate) open: bool,
     /// Print the token that clients have to bring, then exit

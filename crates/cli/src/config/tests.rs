@@ -90,11 +90,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, schedule, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search, webhooks)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search)",
+            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, schedule, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search, webhooks)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",
@@ -424,7 +424,7 @@ fn variables_and_options_are_named_in_their_errors() {
         place.errors_with(&[("ATTACHE_MAX_STEPS", "3")], &[]),
         "environment ATTACHE_MAX_STEPS: unknown variable (valid: ATTACHE_MODEL, ATTACHE_SMALL_MODEL, \
          ATTACHE_AGENT, ATTACHE_APPROVAL, ATTACHE_SANDBOX, ATTACHE_STORE, ATTACHE_THOUGHTS, ATTACHE_CLIENT_FS, ATTACHE_CHAT_KEYS, ATTACHE_CHAT_PLAIN, ATTACHE_DURABILITY, ATTACHE_SNAPSHOTS, ATTACHE_LIMITS_MAX_STEPS, \
-         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_SERVE_WORKSPACES, ATTACHE_SERVE_HOSTS, ATTACHE_SERVE_ORIGINS, ATTACHE_SERVE_DRAIN_SECONDS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_HOME, ATTACHE_LOG, ATTACHE_TOKEN)"
+         ATTACHE_LIMITS_MAX_LINE_BYTES, ATTACHE_LIMITS_STREAM_IDLE_TIMEOUT_MS, ATTACHE_CATALOGUE_URL, ATTACHE_SKILLS_PATHS, ATTACHE_TELEMETRY_ENABLED, ATTACHE_TELEMETRY_ENDPOINT, ATTACHE_TELEMETRY_CONTENT, ATTACHE_TELEMETRY_SERVICE_NAME, ATTACHE_TELEMETRY_HEADERS, ATTACHE_WEB_SEARCH_PROVIDER, ATTACHE_WEB_SEARCH_BASE_URL, ATTACHE_WEB_SEARCH_API_KEY_ENV, ATTACHE_SERVE_WORKSPACES, ATTACHE_SERVE_HOSTS, ATTACHE_SERVE_ORIGINS, ATTACHE_SERVE_DRAIN_SECONDS, ATTACHE_SERVE_IDLE_SECONDS, ATTACHE_SERVE_ACCESS_LOG, ATTACHE_SERVE_PROXIES, ATTACHE_SERVE_PER_TOKEN_CONNECTIONS, ATTACHE_SERVE_PER_TOKEN_PROMPTS_PER_MINUTE, ATTACHE_SERVE_PER_TOKEN_BYTES_PER_MINUTE, ATTACHE_SERVE_PER_ADDRESS_CONNECTIONS, ATTACHE_SERVE_PER_ADDRESS_PROMPTS_PER_MINUTE, ATTACHE_SERVE_PER_ADDRESS_BYTES_PER_MINUTE, ATTACHE_HOME, ATTACHE_LOG, ATTACHE_TOKEN)"
     );
     assert!(place.errors_with(&[("ATTACHE_MODLE", "3")], &[]).contains("did you mean ATTACHE_MODEL?"));
     assert_eq!(
