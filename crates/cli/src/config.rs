@@ -23,6 +23,7 @@ use attache_models::{STREAM_IDLE, VENDORS, Vendor};
 use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
 
+mod agent_table;
 mod document;
 mod environment;
 mod error;
@@ -46,6 +47,7 @@ mod telemetry;
 mod tests;
 mod web_search;
 
+pub(crate) use agent_table::{AgentBackend, AgentOwner, ConfiguredAgent};
 pub(crate) use document::{open_document, store_document};
 pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors, nearest};
@@ -119,6 +121,8 @@ pub(crate) struct Config {
     pub(crate) web_search: WebSearchSettings,
     /// Of `[mcp.NAME]`, in the order of the file.
     pub(crate) servers: Vec<ConfiguredServer>,
+    /// Of `[agents.NAME]`, in the order of the file.
+    pub(crate) agents: Vec<ConfiguredAgent>,
     pub(crate) telemetry: TelemetrySettings,
     pub(crate) serve: ServerSettings,
     /// Those of the file in its order, then the vendors it does not name.
@@ -268,6 +272,7 @@ impl Config {
             home: dirs.home.clone(),
             web_search: WebSearchSettings::default(),
             servers: Vec::new(),
+            agents: Vec::new(),
             telemetry: TelemetrySettings::default(),
             serve: ServerSettings::default(),
             providers: Vec::new(),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::nearest::nearest;
 use crate::ports::Model;
+use crate::ports::foreign::AgentOption;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::ModelRef;
 use crate::watchdog::Approval;
@@ -122,13 +123,15 @@ pub struct Chosen {
     pub thought_levels: Vec<ThoughtLevel>,
     /// What is in force, which may be less than what was asked for once.
     pub approval: Approval,
+    /// What can be chosen of an agent that lives elsewhere, with what is chosen.
+    pub options: Vec<AgentOption>,
 }
 
 /// In what clients are told of a choice: the mode is the one they know.
 pub const SAME_MODE: &str = "same_mode";
 
 impl Chosen {
-    /// `{agent, modes, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is
+    /// `{agent, modes, approval, model, thought_level, thought_levels, options}`, the model as `provider/model`; what is
     /// not there is left out.
     pub fn to_json(&self) -> Value {
         let mode = |mode: &Mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description });
@@ -143,6 +146,9 @@ impl Chosen {
         if !self.thought_levels.is_empty() {
             let levels = self.thought_levels.iter().map(|level| level.as_str());
             data["thought_levels"] = levels.collect();
+        }
+        if !self.options.is_empty() {
+            data["options"] = self.options.iter().map(AgentOption::to_json).collect();
         }
         data
     }
@@ -173,6 +179,13 @@ impl Chosen {
             thought: text("thought_level").and_then(ThoughtLevel::parse),
             thought_levels: levels.filter_map(ThoughtLevel::parse).collect(),
             approval: text("approval").and_then(Approval::parse).unwrap_or_default(),
+            options: data
+                .get("options")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(AgentOption::from_json)
+                .collect(),
         })
     }
 }
@@ -180,6 +193,7 @@ impl Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::foreign::AgentOptionValue;
 
     #[test]
     fn a_choice_survives_its_json_form() {
@@ -191,12 +205,23 @@ mod tests {
             thought: None,
             thought_levels: Vec::new(),
             approval: Approval::Ask,
+            options: Vec::new(),
+        };
+        let value = |id: &str| AgentOptionValue { value: id.into(), name: id.into(), description: None };
+        let option = AgentOption {
+            id: "assistant".into(),
+            name: "Assistant".into(),
+            description: Some("Which graph answers".into()),
+            category: None,
+            current: "a".into(),
+            values: vec![value("a"), value("b")],
         };
         let full = Chosen {
             model: Some(ModelRef::new("router", "vendor/model#7")),
             thought: Some(ThoughtLevel::High),
             thought_levels: vec![ThoughtLevel::Off, ThoughtLevel::High],
             approval: Approval::All,
+            options: vec![option],
             ..bare.clone()
         };
         for chosen in [bare, full] {

@@ -57,8 +57,8 @@ pub(super) enum FileScope {
 }
 
 /// What a project may set: nothing that says where keys and conversations go, or what holds commands.
-const PROJECT_KEYS: [&str; 8] =
-    ["model", "agent", "approval", "permissions", "hooks", "mcp", "limits", "limits.max_steps"];
+const PROJECT_KEYS: [&str; 9] =
+    ["model", "agent", "agents", "approval", "permissions", "hooks", "mcp", "limits", "limits.max_steps"];
 
 /// Sets what the text says; gives the names of all providers it mentions, also of those with errors.
 pub(super) fn apply(
@@ -128,6 +128,8 @@ impl FileReader<'_> {
                 self.permissions(item, origin, config);
             } else if path == "mcp" {
                 self.servers(item, origin, config);
+            } else if path == "agents" {
+                self.agents(item, origin, config);
             } else if path == "hooks" {
                 self.hooks(item, origin, config);
             } else if KEYS
@@ -197,11 +199,11 @@ impl FileReader<'_> {
 }
 
 /// Tables that are no plain keys.
-pub(super) const TABLES: [&str; 4] = ["hooks", "mcp", "permissions", "providers"];
+pub(super) const TABLES: [&str; 5] = ["agents", "hooks", "mcp", "permissions", "providers"];
 
 /// The same in words.
 const PROJECT_MAY: &str =
-    "model, agent, approval, limits.max_steps, [[permissions]], [[hooks]] and [mcp.NAME]";
+    "model, agent, approval, limits.max_steps, [[permissions]], [[hooks]], [mcp.NAME] and [agents.NAME]";
 
 /// Whether a path is no key, nor a table that has some.
 fn unknown_here(path: &str) -> bool {

@@ -1,0 +1,5 @@
+//! Agents that live elsewhere, behind the whole binary: real servers and libraries of others, started here.
+
+mod ai_sdk;
+mod approvals;
+mod peer;

@@ -1,0 +1,20 @@
+//! Runs turns by agents that live elsewhere: their chunks are recorded, their questions judged and asked like
+//! those of the loop. Knows nothing of ACP, SQL, or what tools do.
+
+pub mod agent;
+mod ai_sdk;
+mod backends;
+mod convert;
+mod error;
+mod events;
+mod headers;
+mod http;
+mod limits;
+mod turn;
+mod unusable;
+
+pub use ai_sdk::{AiSdkAgent, AiSdkSettings, SentHistory};
+pub use backends::{ForeignAgents, ForeignBackends};
+pub use error::ForeignError;
+pub use unusable::UnusableAgent;
+pub use headers::{Headers, UnsetVariable};
