@@ -7,7 +7,7 @@ use attache_core::agents::{Agent, Agents};
 use attache_core::ports::mcp::HiddenText;
 use attache_foreign::agent::ForeignAgent;
 use attache_foreign::{
-    AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, UnusableAgent,
+    AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent, LangGraphSettings, UnusableAgent,
 };
 use attache_mcp::Variables;
 
@@ -60,7 +60,14 @@ impl ForeignHost {
                 let settings = AiSdkSettings { url, headers, history, images, audio, pdf };
                 Ok(Arc::new(AiSdkAgent::new(settings).map_err(|error| error.to_string())?))
             }
-            AgentBackend::LangGraph { .. } | AgentBackend::Python { .. } | AgentBackend::Acp { .. } => {
+            AgentBackend::LangGraph { url, headers, assistant, images, audio } => {
+                let headers = self.headers(headers, owner)?;
+                let (url, assistant) = (url.clone(), assistant.clone());
+                let (images, audio) = (*images, *audio);
+                let settings = LangGraphSettings { url, headers, assistant, images, audio };
+                Ok(Arc::new(LangGraphAgent::new(settings).map_err(|error| error.to_string())?))
+            }
+            AgentBackend::Python { .. } | AgentBackend::Acp { .. } => {
                 Err(format!("backend `{}` can't be started by this version", configured.backend.kind()))
             }
         }

@@ -69,10 +69,8 @@ impl Server {
             let text = format!("{} answered with {shown} instead of {EVENTS}; is this its address?", self.name);
             return Err(ForeignError::new(text).with_details(body));
         }
-        let location = response.headers().get("content-location").and_then(|place| place.to_str().ok());
         Ok(Stream {
             server: self.name.clone(),
-            location: location.map(str::to_owned),
             bytes: Mutex::new(response.bytes_stream().boxed()),
             reader: EventReader::default(),
         })
@@ -183,7 +181,6 @@ const NOT_FOUND: &str = "not found";
 /// The events of one answer.
 pub(crate) struct Stream {
     server: String,
-    location: Option<String>,
     /// Why a lock: a body may be sent to another thread but not shared, and a run has to be. Never held.
     bytes: Mutex<BoxStream<'static, reqwest::Result<Bytes>>>,
     reader: EventReader,
@@ -196,11 +193,6 @@ impl std::fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Where the server says that its answer is.
-    pub(crate) fn location(&self) -> Option<&str> {
-        self.location.as_deref()
-    }
-
     /// The next event; `None` at the end of the stream. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, ForeignError> {
         loop {

@@ -34,5 +34,8 @@ pub(crate) const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// A run that was stopped has ended by then, or is given up.
 pub(crate) const CANCEL: Duration = Duration::from_secs(5);
 
+/// Characters of what a subgraph says that its call shows: the end of it.
+pub(crate) const NESTED_CHARACTERS: usize = 4_000;
+
 /// Rounds of questions in one turn. An agent that is told the same again and again asks for ever.
 pub(crate) const ROUNDS: u32 = 200;

@@ -85,6 +85,11 @@ impl ForeignTurn {
     }
 
     async fn begin(&mut self) -> Result<Stop, Stop> {
+        if !self.context.runtime_context.is_empty() && !self.agent.abilities().runtime_context {
+            let agent = &self.context.setup.agent.id;
+            let text = format!("runtimeContext: the agent `{agent}` keeps its own history and can't be given it");
+            return Err(ForeignError::new(text).into());
+        }
         let request = self.request().await?;
         let begun = tokio::select! {
             biased;

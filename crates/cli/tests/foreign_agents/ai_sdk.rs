@@ -52,10 +52,13 @@ async fn a_tool_that_the_app_runs_is_one_call_from_its_arguments_to_its_result()
             assert_eq!(calls, [(expected.to_owned(), "completed".to_owned())]);
             let thought = updates.iter().find(|update| update["sessionUpdate"] == "agent_thought_chunk");
             assert_eq!(thought.unwrap()["content"]["text"], "look it up");
-            let usage = updates.iter().find(|update| update["sessionUpdate"] == "usage_update");
-            assert!(usage.is_some(), "{updates:?}");
         }
         agent.finish(&home).await;
+        // Two calls of its model in each turn, as the app counts them.
+        let usage = home.command().arg("usage").output().await.unwrap();
+        let usage = String::from_utf8(usage.stdout).unwrap();
+        let sums: Vec<&str> = usage.lines().nth(1).unwrap().split_whitespace().skip(1).collect();
+        assert_eq!(sums, ["2", "40", "16", "4", "8", "0"], "{usage}");
     }
 }
 
@@ -176,12 +179,12 @@ async fn a_variable_that_is_not_set_is_named_and_the_session_stays() {
 #[tokio::test]
 async fn the_native_agent_gives_it_work_by_task() {
     let peer = Peer::ai_sdk("ai").await;
-    let script = "on \"delegate\"\n call task {\"subagent_type\":\"support\",\"prompt\":\"the weather\"}\non result task\n text \"done\"\n";
+    let script = "on \"please delegate\"\n call task {\"subagent_type\":\"support\",\"prompt\":\"the weather\"}\n ---\n text \"done\"\n";
     let home = home_with(&ai_sdk_entry(&peer.address, ""), script);
     let agent = home.start();
     let session = agent.open_session(&home).await;
     assert_eq!(told(&agent, &session, "please delegate").await, "done");
     let updates: String = agent.client.updates(&session).iter().map(ToString::to_string).collect();
-    assert!(updates.contains("It is {\\\\\\\"sky\\\\\\\":\\\\\\\"clear") || updates.contains("sky"), "{updates}");
+    assert!(updates.contains("sky"), "{updates}");
     agent.finish(&home).await;
 }

@@ -43,7 +43,7 @@ pub(crate) const RENAMED: &str = "agent-";
 pub(super) struct Answer {
     order: OrderChecker,
     in_step: bool,
-    /// The agent ended its step while calls of it were open: it ends once they are settled.
+    /// The agent ended its step. It ends here once its calls are settled and something follows.
     step_is_over: bool,
     /// Ids that calls had before this answer.
     known: Arc<HashSet<CallId>>,
@@ -119,7 +119,7 @@ impl Answer {
         match &chunk {
             Chunk::Start { .. } | Chunk::MessageMetadata { .. } => return Ok(()),
             Chunk::StartStep { .. } => return self.start_step(context).await,
-            Chunk::FinishStep { .. } => return self.finish_step(context).await,
+            Chunk::FinishStep { .. } => return self.finish_step(),
             Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => {
                 return Err(ForeignError::new("the agent ended its answer twice").into());
             }
@@ -162,13 +162,12 @@ impl Answer {
         self.begin_step(context).await
     }
 
-    async fn finish_step(&mut self, context: &mut TurnContext) -> Result<(), Stop> {
+    fn finish_step(&mut self) -> Result<(), Stop> {
         if !self.in_step || self.step_is_over {
             return Err(out_of_order("finish-step: no step has begun"));
         }
-        if context.open_calls().is_empty() {
-            return self.close_step(context).await;
-        }
+        // Closed by what comes next: usage is told behind the step that it is of, and what is decided about its
+        // calls belongs to it.
         self.step_is_over = true;
         Ok(())
     }
