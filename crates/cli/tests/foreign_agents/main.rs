@@ -2,4 +2,8 @@
 
 mod ai_sdk;
 mod approvals;
+mod bad_input;
+mod kills;
+mod langgraph;
 mod peer;
+mod pydantic_ai;

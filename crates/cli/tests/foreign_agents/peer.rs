@@ -33,6 +33,17 @@ impl Peer {
         Self::start(command).await
     }
 
+    /// A server of PyPI, by its folder.
+    pub(crate) async fn python(name: &str) -> Self {
+        Self::python_at(name, 0).await
+    }
+
+    pub(crate) async fn python_at(name: &str, port: u16) -> Self {
+        let mut command = Command::new("python3");
+        command.arg(peers().join(name).join("serve.py")).arg(port.to_string());
+        Self::start(command).await
+    }
+
     /// A program whose first line is its address.
     pub(crate) async fn start(mut command: Command) -> Self {
         let mut process = command
