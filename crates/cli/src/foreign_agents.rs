@@ -45,7 +45,8 @@ impl ForeignHost {
             })
         });
         let description = configured.description.clone();
-        let description = description.unwrap_or_else(|| format!("Answers by {}", reached(&configured.backend)));
+        let description =
+            description.unwrap_or_else(|| format!("Answers by {}", reached(&configured.backend)));
         Agent::foreign(&configured.name, &description, key)
     }
 

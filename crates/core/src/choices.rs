@@ -131,8 +131,8 @@ pub struct Chosen {
 pub const SAME_MODE: &str = "same_mode";
 
 impl Chosen {
-    /// `{agent, modes, approval, model, thought_level, thought_levels, options}`, the model as `provider/model`; what is
-    /// not there is left out.
+    /// `{agent, modes, approval, model, thought_level, thought_levels, options}`, the model as
+    /// `provider/model`; what is not there is left out.
     pub fn to_json(&self) -> Value {
         let mode = |mode: &Mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description });
         let modes: Vec<Value> = self.modes.iter().map(mode).collect();

@@ -15,7 +15,7 @@ use crate::session::activity::{Activity, Happened};
 use crate::session::authority::SessionAuthority;
 use crate::session::children::Children;
 pub(crate) use crate::session::command::SessionCommand;
-use crate::session::foreign::ForeignSession;
+use crate::session::foreign::ToldAgent;
 use crate::session::history::ConversationState;
 use crate::session::inbox::Inbox;
 use crate::session::knowledge::SessionKnowledge;
@@ -97,7 +97,7 @@ pub(crate) struct Session {
     project: SessionProject,
     setup: KeptSetup,
     news: UntoldNews,
-    foreign: ForeignSession,
+    foreign: ToldAgent,
     titling: Titling,
     /// Where contents of files are kept; `None` on a host without snapshots.
     snapshots: Option<Arc<SnapshotShelf>>,
@@ -146,7 +146,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         project: SessionProject::default(),
         setup: KeptSetup::default(),
         news: UntoldNews::default(),
-        foreign: ForeignSession::default(),
+        foreign: ToldAgent::default(),
         titling: Titling::default(),
         snapshots,
         participants: Participants::default(),

@@ -13,7 +13,7 @@ use url::Url;
 use crate::agent::{Decided, DecidedRound, ForeignAgent, ForeignRun, RunRequest};
 use crate::convert::piece::runtime_text;
 use crate::convert::ui_message::{UnderWay, messages};
-use crate::http::{Post, Server, Stream};
+use crate::http::{EventFeed, HttpPeer, Post};
 use crate::limits::{RETRY_PAUSE, TRIES};
 use crate::{ForeignError, Headers};
 use run::AiSdkRun;
@@ -49,18 +49,18 @@ pub struct AiSdkSettings {
 #[derive(Clone, Debug)]
 pub struct AiSdkAgent {
     settings: Arc<AiSdkSettings>,
-    server: Server,
+    server: HttpPeer,
 }
 
 impl AiSdkAgent {
     /// Reaches nothing yet.
     pub fn new(settings: AiSdkSettings) -> Result<Self, ForeignError> {
-        let server = Server::new(&settings.url, settings.headers.clone())?;
+        let server = HttpPeer::new(&settings.url, settings.headers.clone())?;
         Ok(Self { settings: Arc::new(settings), server })
     }
 
     /// Posts until a stream said something: after its first event nothing is sent twice.
-    async fn post(&self, body: &Value) -> Result<(Stream, Option<crate::events::Event>), ForeignError> {
+    async fn post(&self, body: &Value) -> Result<(EventFeed, Option<crate::events::Event>), ForeignError> {
         let mut pause = RETRY_PAUSE;
         for tried in 1.. {
             let mut stream = self.server.stream(Post { url: &self.settings.url, body }).await?;
@@ -134,7 +134,7 @@ impl AiSdkAgent {
         request: &RunRequest,
         round: DecidedRound,
         id: Option<&str>,
-    ) -> Result<(Stream, Option<crate::events::Event>), ForeignError> {
+    ) -> Result<(EventFeed, Option<crate::events::Event>), ForeignError> {
         let under_way = UnderWay { message: &request.message, open_parts: &round.open_parts };
         let runtime = runtime_text(&request.runtime_context);
         let all = messages(&round.passages, runtime.as_deref(), Some(under_way));

@@ -1,5 +1,5 @@
-//! What a prompt is to agents of other frameworks: the same parts in their words, byte for byte as documented in
-//! docs/foreign.md. Opens and fetches nothing.
+//! What a prompt is to agents of other frameworks: the same parts in their words, byte for byte as documented
+//! in docs/foreign.md. Opens and fetches nothing.
 
 pub(crate) mod langchain;
 pub(crate) mod piece;

@@ -18,19 +18,19 @@ pub(crate) struct TooLong;
 
 /// Feed it bytes as they come, then take events until there is none.
 #[derive(Debug)]
-pub(crate) struct EventReader {
+pub(crate) struct SseReader {
     lines: LineFramer,
     event: Event,
     has_data: bool,
 }
 
-impl Default for EventReader {
+impl Default for SseReader {
     fn default() -> Self {
         Self { lines: LineFramer::new(EVENT_BYTES), event: Event::default(), has_data: false }
     }
 }
 
-impl EventReader {
+impl SseReader {
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         self.lines.push(bytes);
     }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn read(pieces: &[&str]) -> Vec<Event> {
-        let mut reader = EventReader::default();
+        let mut reader = SseReader::default();
         let mut events = Vec::new();
         for piece in pieces {
             reader.feed(piece.as_bytes());

@@ -12,17 +12,15 @@ use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::Value;
 use url::Url;
 
-use crate::events::{Event, EventReader};
-use crate::limits::{
-    ANSWER, CONNECT, IDLE, REFUSAL_BYTES, REFUSAL_CHARACTERS, RETRY_PAUSE, TRIES,
-};
+use crate::events::{Event, SseReader};
+use crate::limits::{ANSWER, CONNECT, IDLE, REFUSAL_BYTES, REFUSAL_CHARACTERS, RETRY_PAUSE, TRIES};
 use crate::{ForeignError, Headers};
 
 const EVENTS: &str = "text/event-stream";
 
 /// A server that is talked to.
 #[derive(Clone, Debug)]
-pub(crate) struct Server {
+pub(crate) struct HttpPeer {
     client: Client,
     headers: Headers,
     /// As errors name it: without a query, which may hold a key. The configuration takes no name and password.
@@ -36,7 +34,7 @@ pub(crate) struct Post<'a> {
     pub(crate) body: &'a Value,
 }
 
-impl Server {
+impl HttpPeer {
     pub(crate) fn new(url: &Url, headers: Headers) -> Result<Self, ForeignError> {
         // Somebody who embeds us may have chosen another provider already; then that one is used.
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -59,20 +57,21 @@ impl Server {
     }
 
     /// Posts, and gives the stream of events that answers. Tried again while no byte of an answer came.
-    pub(crate) async fn stream(&self, post: Post<'_>) -> Result<Stream, ForeignError> {
+    pub(crate) async fn stream(&self, post: Post<'_>) -> Result<EventFeed, ForeignError> {
         let response = self.send(Method::POST, post.url, Some(post.body), EVENTS).await?;
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let kind = kind.unwrap_or_default().to_owned();
         if !kind.to_ascii_lowercase().starts_with(EVENTS) {
             let shown = if kind.is_empty() { "no media type" } else { kind.as_str() };
             let body = start_of(response).await;
-            let text = format!("{} answered with {shown} instead of {EVENTS}; is this its address?", self.name);
+            let text =
+                format!("{} answered with {shown} instead of {EVENTS}; is this its address?", self.name);
             return Err(ForeignError::new(text).with_details(body));
         }
-        Ok(Stream {
+        Ok(EventFeed {
             server: self.name.clone(),
             bytes: Mutex::new(response.bytes_stream().boxed()),
-            reader: EventReader::default(),
+            reader: SseReader::default(),
         })
     }
 
@@ -179,20 +178,20 @@ impl Server {
 const NOT_FOUND: &str = "not found";
 
 /// The events of one answer.
-pub(crate) struct Stream {
+pub(crate) struct EventFeed {
     server: String,
     /// Why a lock: a body may be sent to another thread but not shared, and a run has to be. Never held.
     bytes: Mutex<BoxStream<'static, reqwest::Result<Bytes>>>,
-    reader: EventReader,
+    reader: SseReader,
 }
 
-impl std::fmt::Debug for Stream {
+impl std::fmt::Debug for EventFeed {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("server", &self.server).finish_non_exhaustive()
+        f.debug_struct("EventFeed").field("server", &self.server).finish_non_exhaustive()
     }
 }
 
-impl Stream {
+impl EventFeed {
     /// The next event; `None` at the end of the stream. Dropping the future loses nothing.
     pub(crate) async fn next(&mut self) -> Result<Option<Event>, ForeignError> {
         loop {
@@ -206,7 +205,8 @@ impl Stream {
             }
             let bytes = self.bytes.get_mut().unwrap_or_else(PoisonError::into_inner);
             let read = tokio::time::timeout(IDLE, bytes.next()).await;
-            let silent = || ForeignError::new(format!("{} said nothing for {} s", self.server, IDLE.as_secs()));
+            let silent =
+                || ForeignError::new(format!("{} said nothing for {} s", self.server, IDLE.as_secs()));
             match read.map_err(|_| silent())? {
                 Some(Ok(bytes)) => self.reader.feed(&bytes),
                 Some(Err(error)) => {

@@ -1,9 +1,11 @@
 //! Agents of a LangGraph server: a session is a thread, a turn is a run, what interrupts it is asked, and the
 //! answers resume it. The server keeps the history.
 
+mod calls;
 mod interrupts;
 mod messages;
 mod run;
+mod streams;
 mod threads;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use attache_core::ids::SessionId;
 use attache_core::part::{Passage, Role};
 use attache_core::ports::BoxFuture;
-use attache_core::ports::foreign::{Abilities, AgentOption, AgentOptionValue, AgentWord, Follows, SessionOpening};
+use attache_core::ports::foreign::{
+    Abilities, AgentOption, AgentOptionValue, AgentWord, Follows, SessionOpening,
+};
 use reqwest::Method;
 use serde_json::{Value, json};
 use url::Url;
 
 use crate::agent::{Decided, ForeignAgent, ForeignRun, RunRequest};
 use crate::convert::langchain;
-use crate::http::{Post, Server, Stream};
+use crate::http::{EventFeed, HttpPeer, Post};
 use crate::{ForeignError, Headers};
 use interrupts::Interrupts;
 use run::LangGraphRun;
@@ -43,7 +47,7 @@ pub struct LangGraphSettings {
 #[derive(Clone, Debug)]
 pub struct LangGraphAgent {
     settings: Arc<LangGraphSettings>,
-    server: Server,
+    server: HttpPeer,
     /// As the server listed them last. Why a lock: sessions that begin look for them. Held for a copy only.
     assistants: Arc<Mutex<Vec<Assistant>>>,
 }
@@ -65,7 +69,7 @@ const STREAM_MODES: [&str; 3] = ["messages-tuple", "updates", "custom"];
 impl LangGraphAgent {
     /// Reaches nothing yet.
     pub fn new(settings: LangGraphSettings) -> Result<Self, ForeignError> {
-        let server = Server::new(&settings.url, settings.headers.clone())?;
+        let server = HttpPeer::new(&settings.url, settings.headers.clone())?;
         Ok(Self { settings: Arc::new(settings), server, assistants: Arc::default() })
     }
 
@@ -121,7 +125,8 @@ impl LangGraphAgent {
                     severity: "info",
                     title: "The LangGraph server begins this conversation anew".to_owned(),
                     description: Some(
-                        "It has no thread with this conversation as it is now: all of it is sent once.".to_owned(),
+                        "It has no thread with this conversation as it is now: all of it is sent once."
+                            .to_owned(),
                     ),
                 });
             }
@@ -132,7 +137,7 @@ impl LangGraphAgent {
         messages.push(json!({ "type": "human", "content": langchain::content(parts) }));
         let input = json!({ "input": { "messages": messages } });
         let stream = self.stream(&thread.id, &assistant, input).await?;
-        Ok(Box::new(LangGraphRun::new(self.clone(), run::Place { thread: thread.id, assistant }, stream)))
+        Ok(Box::new(LangGraphRun::new(self.clone(), run::RunPlace { thread: thread.id, assistant }, stream)))
     }
 
     /// Resumes a thread that an earlier process left interrupted.
@@ -150,7 +155,7 @@ impl LangGraphAgent {
                 return Err(ForeignError::new("the thread does not wait for an answer any more"));
             }
             let assistant = self.assistant(&request).await?;
-            let place = run::Place { thread: thread.clone(), assistant };
+            let place = run::RunPlace { thread: thread.clone(), assistant };
             let mut run = LangGraphRun::taken_up(self.clone(), place, open, &request.open_parts);
             run.answer(decisions).await?;
             Ok(Box::new(run) as Box<dyn ForeignRun>)
@@ -159,7 +164,7 @@ impl LangGraphAgent {
     }
 
     /// Starts a run, or goes on with one: `what` is its input or its command.
-    async fn stream(&self, thread: &str, assistant: &str, what: Value) -> Result<Stream, ForeignError> {
+    async fn stream(&self, thread: &str, assistant: &str, what: Value) -> Result<EventFeed, ForeignError> {
         let mut body = json!({
             "assistant_id": assistant,
             "stream_mode": STREAM_MODES,

@@ -17,6 +17,6 @@ mod unusable;
 pub use ai_sdk::{AiSdkAgent, AiSdkSettings, SentHistory};
 pub use backends::{ForeignAgents, ForeignBackends};
 pub use error::ForeignError;
+pub use headers::{Headers, UnsetVariable};
 pub use langgraph::{LangGraphAgent, LangGraphSettings};
 pub use unusable::UnusableAgent;
-pub use headers::{Headers, UnsetVariable};

@@ -1,5 +1,5 @@
-//! The turn of an agent that lives elsewhere, whatever the way to it: drives its run, records what it says, puts
-//! its questions, and ends the answer as it was when something is wrong. Knows no way to an agent.
+//! The turn of an agent that lives elsewhere, whatever the way to it: drives its run, records what it says,
+//! puts its questions, and ends the answer as it was when something is wrong. Knows no way to an agent.
 
 mod answer;
 mod asking;
@@ -24,7 +24,7 @@ use crate::agent::{Decided, DecidedRound, ForeignAgent, ForeignRun, RunEvent, Ru
 use crate::error::Blame;
 use crate::limits::{CANCEL, ROUNDS};
 use answer::Answer;
-use asking::Asked;
+use asking::PendingAsk;
 
 /// One turn of one session.
 #[derive(Debug)]
@@ -33,11 +33,11 @@ pub(crate) struct ForeignTurn {
     agent: Arc<dyn ForeignAgent>,
     /// `None` before it began, and after a restart until the first round is decided.
     run: Option<Box<dyn ForeignRun>>,
-    answer: Answer,
+    answer: AnswerRecorder,
     /// What is still to be asked in this round.
-    waiting: VecDeque<Asked>,
+    waiting: VecDeque<PendingAsk>,
     /// What a person is asked now.
-    open: Option<Asked>,
+    open: Option<PendingAsk>,
     /// What was decided in this round.
     decided: Vec<Decided>,
     rounds: u32,
@@ -67,7 +67,7 @@ impl From<ForeignError> for Stop {
 
 impl ForeignTurn {
     pub(crate) fn new(context: TurnContext, agent: Arc<dyn ForeignAgent>) -> Self {
-        let answer = Answer::new(&context);
+        let answer = AnswerRecorder::new(&context);
         let (waiting, decided) = (VecDeque::new(), Vec::new());
         Self { context, agent, run: None, answer, waiting, open: None, decided, rounds: 0 }
     }
@@ -87,7 +87,8 @@ impl ForeignTurn {
     async fn begin(&mut self) -> Result<Stop, Stop> {
         if !self.context.runtime_context.is_empty() && !self.agent.abilities().runtime_context {
             let agent = &self.context.setup.agent.id;
-            let text = format!("runtimeContext: the agent `{agent}` keeps its own history and can't be given it");
+            let text =
+                format!("runtimeContext: the agent `{agent}` keeps its own history and can't be given it");
             return Err(ForeignError::new(text).into());
         }
         let request = self.request().await?;

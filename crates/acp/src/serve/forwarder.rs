@@ -70,8 +70,8 @@ pub(super) struct Forwarder {
     own: Arc<OwnPrompts>,
     commands: mpsc::UnboundedReceiver<ForwarderCommand>,
     position: Option<ReadPosition>,
-    /// The calls of the run that a question was recorded for. One is put at a time; an agent that lives elsewhere
-    /// may have more of them waiting.
+    /// The calls of the run that a question was recorded for. One is put at a time; an agent that lives
+    /// elsewhere may have more of them waiting.
     asked_about: HashSet<CallId>,
     questions: Vec<(CallId, oneshot::Sender<()>)>,
     terminals: Vec<AwaitedTerminal>,

@@ -22,8 +22,9 @@ use super::link::{OpenRequest, SessionLinks, SessionRequest};
 use super::{AgentServices, SessionPace};
 use crate::from_wire::{self, ClientRequest, ConfigValue, Initialize, LoginTerminals};
 use crate::to_wire::{
-    AGENT_OPTION, APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView,
-    config_options, initialize_response, queue_entry, rewind_result, status_result, unrewind_result,
+    AGENT_OPTION, APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION,
+    WireView, config_options, initialize_response, queue_entry, rewind_result, status_result,
+    unrewind_result,
 };
 
 pub(super) struct Router {

@@ -237,9 +237,10 @@ impl FileReader<'_> {
             }
             return None;
         };
-        let is_named = module.value.split_once(':').is_some_and(|(module, attribute)| {
-            !module.is_empty() && !attribute.is_empty()
-        });
+        let is_named = module
+            .value
+            .split_once(':')
+            .is_some_and(|(module, attribute)| !module.is_empty() && !attribute.is_empty());
         if !is_named {
             let message = format!("`{path}.module` must be a module and an attribute, as \"my_app:agent\"");
             self.refuse(module.origin, message);

@@ -9,7 +9,10 @@ use attache_core::watchdog::Approval;
 use attache_models::Vendor;
 
 use super::file::{self, FileScope};
-use super::{Config, ConfigError, ConfigErrors, ConfiguredAgent, ConfiguredHook, ConfiguredRule, Origin, Sourced, error};
+use super::{
+    Config, ConfigError, ConfigErrors, ConfiguredAgent, ConfiguredHook, ConfiguredRule, Origin, Sourced,
+    error,
+};
 
 /// The values that hold in sessions of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

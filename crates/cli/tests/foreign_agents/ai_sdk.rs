@@ -20,10 +20,7 @@ async fn its_answer_is_the_answer_and_a_new_process_tells_it_again() {
         let loaded = again.load(&session, &home.workspace()).await;
         assert_eq!(text_of(&loaded), "Hello worlduser assistant user");
         // Its mode is what it was begun with.
-        assert_eq!(
-            told(&again, &session, "and the history").await,
-            "user assistant user assistant user"
-        );
+        assert_eq!(told(&again, &session, "and the history").await, "user assistant user assistant user");
         again.finish(&home).await;
         let posts = peer.posts().await;
         assert_eq!(posts[0]["authorization"], "Bearer s3cret");
@@ -67,7 +64,8 @@ async fn blocks_arrive_as_documented_and_what_it_does_not_take_is_refused_by_nam
     let peer = Peer::ai_sdk("ai").await;
     let home = home_with(&ai_sdk_entry(&peer.address, ""), "");
     let (agent, session) = opened(&home).await;
-    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let blocks = json!([
         { "type": "resource_link", "name": "a.txt", "uri": "file:///w/a.txt" },
         { "type": "resource", "resource": { "uri": "zed:///agent/git-diff?base=main", "text": "diff" } },
@@ -109,7 +107,10 @@ async fn nothing_is_advertised_that_it_chooses_itself() {
     let choice = json!({ "sessionId": session, "configId": "model", "value": "script/default" });
     let error = agent.client.request("session/set_config_option", choice).await.unwrap_err();
     assert!(error.message.contains("the agent `support` chooses the model itself"), "{error:?}");
-    let told = agent.client.wait_for("a notice", |message| message.to_string().contains("does not use MCP servers")).await;
+    let told = agent
+        .client
+        .wait_for("a notice", |message| message.to_string().contains("does not use MCP servers"))
+        .await;
     assert!(told.to_string().contains("tools"), "{told}");
     // Another mode is an agent of this process, with the conversation so far.
     assert_eq!(self::told(&agent, &session, "hi").await, "Hello world");

@@ -41,7 +41,8 @@ async fn it_gets_the_parts_that_are_documented() {
     let said = text_of(&agent.client.updates_since(mark, &session));
     assert!(said.contains("ImageUrl(") && said.contains("https://example.org/a.png"), "{said}");
     assert!(said.contains("'[@a.txt](file:///w/a.txt)'"), "{said}");
-    let context = "'[@b.py#L1:2](file:///w/b.py#L1:2)\\n<context ref=\"file:///w/b.py#L1:2\">\\nx = 1\\n</context>'";
+    let context =
+        "'[@b.py#L1:2](file:///w/b.py#L1:2)\\n<context ref=\"file:///w/b.py#L1:2\">\\nx = 1\\n</context>'";
     assert!(said.contains(context), "{said}");
     agent.finish(&home).await;
 }

@@ -1,5 +1,5 @@
-//! What a session knows of an agent that lives elsewhere: what it takes, what can be chosen of it, what it wants
-//! its session to hear. Says nothing of how it is reached.
+//! What a session knows of an agent that lives elsewhere: what it takes, what can be chosen of it, what it
+//! wants its session to hear. Says nothing of how it is reached.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -159,9 +159,7 @@ impl std::fmt::Debug for AgentNews {
 
 impl AgentOption {
     pub(crate) fn to_json(&self) -> Value {
-        let value = |value: &AgentOptionValue| {
-            json!({ "value": value.value, "name": value.name, "description": value.description })
-        };
+        let value = |value: &AgentOptionValue| json!({ "value": value.value, "name": value.name, "description": value.description });
         json!({
             "id": self.id,
             "name": self.name,

@@ -9,17 +9,19 @@ use crate::choices::Chosen;
 use crate::hub::HubError;
 use crate::legible::visible;
 use crate::nearest::meant;
-use crate::ports::foreign::{Abilities, AgentNews, AgentOption, AgentWord, Follows, KeptState, SessionOpening};
+use crate::ports::foreign::{
+    Abilities, AgentNews, AgentOption, AgentWord, Follows, KeptState, SessionOpening,
+};
 use crate::turn::foreign::ForeignStart;
 
 /// What a session has told agents that live elsewhere.
 #[derive(Debug, Default)]
-pub(crate) struct ForeignSession {
+pub(crate) struct ToldAgent {
     /// The one that was told of it last.
     told: Option<Arc<str>>,
 }
 
-impl ForeignSession {
+impl ToldAgent {
     /// Whether this agent is another than the last one; from now on it is the last.
     fn is_news(&mut self, agent: &Arc<str>) -> bool {
         self.told.replace(agent.clone()).as_ref() != Some(agent)

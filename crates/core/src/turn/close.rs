@@ -75,7 +75,10 @@ impl CutShort {
 
     fn of(&self, open: &OpenCall) -> String {
         if open.runs == RunsWhere::Elsewhere && open.has_input() {
-            let why = self.begun.strip_prefix(NOT_RUN).map_or(self.begun.as_str(), |why| why.trim_start_matches(": "));
+            let why = self
+                .begun
+                .strip_prefix(NOT_RUN)
+                .map_or(self.begun.as_str(), |why| why.trim_start_matches(": "));
             return format!("{why}; it may have had effects");
         }
         match (open.state, open.may_have_done_something) {

@@ -140,9 +140,10 @@ impl TurnContext {
 
     /// The parts of the step under way.
     pub fn open_parts(&self) -> Vec<Part> {
-        let parts = self.journal.journal.with_fold(|fold| {
-            fold.reducer().parts().map(std::borrow::Cow::into_owned).collect::<Vec<_>>()
-        });
+        let parts = self
+            .journal
+            .journal
+            .with_fold(|fold| fold.reducer().parts().map(std::borrow::Cow::into_owned).collect::<Vec<_>>());
         parts.unwrap_or_default()
     }
 
@@ -211,8 +212,7 @@ impl TurnContext {
     /// Keeps something with the session until the agent's next turn, as of this answer.
     pub fn keep(&mut self, value: Value) -> StoreResult<()> {
         let state = AgentState { value, after: Some(self.journal.message_id().clone()) };
-        let mut patch =
-            SessionPatch { updated_at: self.hub.ports.clock.now_ms(), ..SessionPatch::default() };
+        let mut patch = SessionPatch { updated_at: self.hub.ports.clock.now_ms(), ..SessionPatch::default() };
         patch.metadata.set_agent_state(&self.setup.agent.id, &state);
         self.journal.journal.change(vec![Change::PatchSession(patch)])?;
         if let Some(foreign) = &mut self.foreign {

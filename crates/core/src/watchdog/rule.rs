@@ -239,7 +239,16 @@ mod tests {
 
     #[test]
     fn rules_are_about_accesses_tools_and_tools_of_servers() {
-        for known in ["read", "bash", "todo", "web_fetch", "mcp:github:create_issue", "mcp:github:*", "agent:support:refund", "agent:support:*"] {
+        for known in [
+            "read",
+            "bash",
+            "todo",
+            "web_fetch",
+            "mcp:github:create_issue",
+            "mcp:github:*",
+            "agent:support:refund",
+            "agent:support:*",
+        ] {
             assert!(Rule::is_known_permission(known), "{known}");
         }
         for unknown in ["", "Read", "shell", "mcp", "mcp:", "mcp:github", "mcp::x", "*"] {

@@ -11,11 +11,9 @@ use serde_json::Value;
 
 use super::AiSdkAgent;
 use crate::ForeignError;
-use crate::agent::{
-    DecidedRound, ForeignRun, ForeignUsage, RunAsk, RunAskAbout, RunEvent, RunRequest,
-};
+use crate::agent::{DecidedRound, ForeignRun, ForeignUsage, RunAsk, RunAskAbout, RunEvent, RunRequest};
 use crate::events::Event;
-use crate::http::Stream;
+use crate::http::EventFeed;
 
 /// What ends a stream.
 const DONE: &str = "[DONE]";
@@ -25,7 +23,7 @@ pub(super) struct AiSdkRun {
     agent: AiSdkAgent,
     request: RunRequest,
     /// `None` once it has ended.
-    stream: Option<Stream>,
+    stream: Option<EventFeed>,
     /// Read already, while nobody knew whether the server says anything.
     first: Option<Event>,
     said: VecDeque<RunEvent>,
@@ -41,7 +39,7 @@ impl AiSdkRun {
     pub(super) fn new(
         agent: AiSdkAgent,
         request: RunRequest,
-        (stream, first): (Stream, Option<Event>),
+        (stream, first): (EventFeed, Option<Event>),
         keep: Option<Value>,
     ) -> Self {
         let id = keep.as_ref().and_then(|keep| keep.get("id")?.as_str().map(str::to_owned));
@@ -92,9 +90,8 @@ impl AiSdkRun {
         if self.finished.is_some() {
             return Ok(());
         }
-        let chunk = chunk_json::decode(data).map_err(|error| {
-            ForeignError::new(format!("the agent sent what is no AI SDK chunk: {error}"))
-        })?;
+        let chunk = chunk_json::decode(data)
+            .map_err(|error| ForeignError::new(format!("the agent sent what is no AI SDK chunk: {error}")))?;
         match chunk {
             Chunk::Error { error_text, .. } => Err(ForeignError::new(error_text)),
             Chunk::Abort { reason, .. } => {
@@ -166,11 +163,17 @@ fn tools_of(parts: &[Part]) -> HashMap<CallId, String> {
 /// What apps commonly attach to the end of a message: `usage` or `totalUsage` as the SDK counts it.
 fn usage(metadata: &Value) -> Option<ForeignUsage> {
     let counted = ["totalUsage", "usage"].into_iter().find_map(|key| metadata.get(key)?.as_object())?;
-    let count = |key: &str| counted.get(key).and_then(Value::as_u64).unwrap_or_default();
+    // The newer versions count in details alone.
+    let count = |key: &str, place: &str, detail: &str| {
+        let detailed = || counted.get(place)?.get(detail);
+        counted.get(key).or_else(detailed).and_then(Value::as_u64).unwrap_or_default()
+    };
     let mut usage = ForeignUsage::default();
-    usage.tokens.cache_read = count("cachedInputTokens");
-    usage.tokens.input = count("inputTokens").saturating_sub(usage.tokens.cache_read);
-    usage.tokens.reasoning = count("reasoningTokens");
-    usage.tokens.output = count("outputTokens").saturating_sub(usage.tokens.reasoning);
+    usage.tokens.cache_read = count("cachedInputTokens", "inputTokenDetails", "cacheReadTokens");
+    usage.tokens.cache_write = count("cacheWriteTokens", "inputTokenDetails", "cacheWriteTokens");
+    let cached = usage.tokens.cache_read + usage.tokens.cache_write;
+    usage.tokens.input = count("inputTokens", "", "").saturating_sub(cached);
+    usage.tokens.reasoning = count("reasoningTokens", "outputTokenDetails", "reasoningTokens");
+    usage.tokens.output = count("outputTokens", "", "").saturating_sub(usage.tokens.reasoning);
     (usage.tokens.total() > 0).then_some(usage)
 }

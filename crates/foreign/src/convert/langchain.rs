@@ -5,7 +5,7 @@ use std::sync::Arc;
 use attache_core::part::{Part, Passage, Role, ToolPart, ToolState};
 use serde_json::{Value, json};
 
-use super::piece::{Context, Link, Media, Piece, piece};
+use super::piece::{Context, FilePiece, Link, Piece, piece};
 
 /// The content of a human message: one text alone is a string, everything else a list in block order.
 pub(crate) fn content(parts: &[Part]) -> Value {
@@ -88,7 +88,7 @@ fn item(piece: &Piece<'_>) -> Value {
         Piece::Text(said) => text(said),
         Piece::Link(link) => text(&link_text(link)),
         Piece::Context(context) => text(&context_text(context)),
-        Piece::Media(media) => media_item(media),
+        Piece::File(media) => media_item(media),
     }
 }
 
@@ -117,7 +117,7 @@ fn context_text(context: &Context<'_>) -> String {
     format!("Embedded resource: {}\n{mime}{}", context.uri, context.text)
 }
 
-fn media_item(media: &Media<'_>) -> Value {
+fn media_item(media: &FilePiece<'_>) -> Value {
     if media.mime.starts_with("image/") {
         return json!({ "type": "image_url", "image_url": { "url": media.url } });
     }
@@ -160,8 +160,16 @@ mod tests {
             "file-ref",
             json!({ "name": "n", "title": "T", "uri": "file:///a/n", "description": "d", "mime": "text/x", "size": 3 }),
         );
-        let context = data("context", json!({ "uri": "zed:///x?y", "mime": "text/plain", "text": "one\ntwo" }));
-        let parts = [text_part("a"), link, context, file("image/png", "AAAA"), file("audio/wav", "AAA="), text_part("b")];
+        let context =
+            data("context", json!({ "uri": "zed:///x?y", "mime": "text/plain", "text": "one\ntwo" }));
+        let parts = [
+            text_part("a"),
+            link,
+            context,
+            file("image/png", "AAAA"),
+            file("audio/wav", "AAA="),
+            text_part("b"),
+        ];
         let expected = json!([
             { "type": "text", "text": "a" },
             { "type": "text", "text": "Resource: T\nURI: file:///a/n\nDescription: d\nMIME: text/x\nSize: 3 bytes" },
@@ -179,6 +187,9 @@ mod tests {
         assert_eq!(link("file:///a/b.txt"), json!("Resource: b.txt\nURI: file:///a/b.txt"));
         assert_eq!(link(""), json!("Resource: resource\nURI: "));
         let blob = content(&[file("application/zip", "AAAAAA==")]);
-        assert_eq!(blob, json!("Embedded resource: a.bin\nMIME: application/zip\nEmbedded binary payload (4 bytes)"));
+        assert_eq!(
+            blob,
+            json!("Embedded resource: a.bin\nMIME: application/zip\nEmbedded binary payload (4 bytes)")
+        );
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum Piece<'a> {
     Text(Cow<'a, str>),
     Link(Link<'a>),
     Context(Context<'a>),
-    Media(Media<'a>),
+    File(FilePiece<'a>),
 }
 
 /// A file that is named and not sent.
@@ -39,7 +39,7 @@ pub(crate) struct Context<'a> {
 
 /// A file that came along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Media<'a> {
+pub(crate) struct FilePiece<'a> {
     pub(crate) mime: &'a str,
     /// `data:…;base64,…`
     pub(crate) url: &'a str,
@@ -50,7 +50,7 @@ pub(crate) struct Media<'a> {
 
 /// What a link points at, by its media type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Linked {
+pub(crate) enum LinkTarget {
     /// Text, or nobody said.
     Text,
     Image,
@@ -63,7 +63,7 @@ pub(crate) enum Linked {
 pub(crate) fn piece(part: &Part) -> Option<Piece<'_>> {
     match part {
         Part::Text { text, .. } => Some(Piece::Text(Cow::Borrowed(text))),
-        Part::File { media_type, url, filename, provider_metadata } => Some(Piece::Media(Media {
+        Part::File { media_type, url, filename, provider_metadata } => Some(Piece::File(FilePiece {
             mime: media_type,
             url,
             filename: filename.as_deref(),
@@ -104,16 +104,17 @@ impl<'a> Link<'a> {
         text_link(self.name.map(Cow::Borrowed).or_else(|| name_of_uri(self.uri)).as_deref(), self.uri)
     }
 
-    /// What an agent could fetch itself: only addresses of the web. Frameworks drop every other scheme, or fail.
-    pub(crate) fn fetched(&self) -> Linked {
+    /// What an agent could fetch itself: only addresses of the web. Frameworks drop every other scheme, or
+    /// fail.
+    pub(crate) fn fetched(&self) -> LinkTarget {
         let web = self.uri.starts_with("https://") || self.uri.starts_with("http://");
         match self.mime.filter(|_| web) {
-            None => Linked::Text,
-            Some(mime) if mime.starts_with("image/") => Linked::Image,
-            Some(mime) if mime.starts_with("audio/") => Linked::Audio,
-            Some(mime) if mime.starts_with("video/") => Linked::Video,
-            Some(mime) if mime.starts_with("text/") => Linked::Text,
-            Some(_) => Linked::Document,
+            None => LinkTarget::Text,
+            Some(mime) if mime.starts_with("image/") => LinkTarget::Image,
+            Some(mime) if mime.starts_with("audio/") => LinkTarget::Audio,
+            Some(mime) if mime.starts_with("video/") => LinkTarget::Video,
+            Some(mime) if mime.starts_with("text/") => LinkTarget::Text,
+            Some(_) => LinkTarget::Document,
         }
     }
 }
@@ -137,7 +138,7 @@ impl<'a> Context<'a> {
     }
 }
 
-impl<'a> Media<'a> {
+impl<'a> FilePiece<'a> {
     pub(crate) fn base64(&self) -> &'a str {
         self.url.split_once(";base64,").map_or("", |(_, data)| data)
     }

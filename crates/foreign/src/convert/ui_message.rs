@@ -1,5 +1,5 @@
-//! Messages as AI SDK endpoints get them: UIMessages with the keys that the SDK's own schema has, and no others:
-//! strict servers refuse what they do not know.
+//! Messages as AI SDK endpoints get them: UIMessages with the keys that the SDK's own schema has, and no
+//! others: strict servers refuse what they do not know.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use attache_core::metadata::OWN_KEY;
 use attache_core::part::{Part, Passage, Role, ToolPart, ToolState};
 use serde_json::{Map, Value, json};
 
-use super::piece::{Link, Linked, Media, Piece, piece};
+use super::piece::{FilePiece, Link, LinkTarget, Piece, piece};
 
 /// The answer under way, whose step is open.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,9 @@ pub(crate) fn messages(
     for passage in passages {
         let parts = parts_of(passage.role, &passage.parts);
         match messages.last_mut() {
-            Some((id, role, said)) if *id == passage.message_id && *role == passage.role => said.extend(parts),
+            Some((id, role, said)) if *id == passage.message_id && *role == passage.role => {
+                said.extend(parts)
+            }
             _ => messages.push((passage.message_id.clone(), passage.role, parts)),
         }
     }
@@ -44,9 +46,7 @@ pub(crate) fn messages(
         }
     }
     messages.retain(|(_, _, said)| !said.is_empty());
-    let written = |(id, role, parts): (MessageId, Role, Vec<Value>)| {
-        json!({ "id": id.as_str(), "role": role.as_str(), "parts": parts })
-    };
+    let written = |(id, role, parts): (MessageId, Role, Vec<Value>)| json!({ "id": id.as_str(), "role": role.as_str(), "parts": parts });
     messages.into_iter().map(written).collect()
 }
 
@@ -68,7 +68,7 @@ fn user_part(piece: &Piece<'_>) -> Value {
         Piece::Text(text) => text_part(text),
         Piece::Link(link) => link_part(link),
         Piece::Context(context) => text_part(&context.as_text()),
-        Piece::Media(Media { mime, url, filename, .. }) => {
+        Piece::File(FilePiece { mime, url, filename, .. }) => {
             let mut part = json!({ "type": "file", "mediaType": mime, "url": url });
             if let Some(filename) = filename {
                 part["filename"] = json!(filename);
@@ -80,7 +80,7 @@ fn user_part(piece: &Piece<'_>) -> Value {
 
 fn link_part(link: &Link<'_>) -> Value {
     match (link.fetched(), link.mime) {
-        (Linked::Image | Linked::Audio | Linked::Video | Linked::Document, Some(mime)) => {
+        (LinkTarget::Image | LinkTarget::Audio | LinkTarget::Video | LinkTarget::Document, Some(mime)) => {
             let mut part = json!({ "type": "file", "mediaType": mime, "url": link.uri });
             if let Some(name) = link.name {
                 part["filename"] = json!(name);

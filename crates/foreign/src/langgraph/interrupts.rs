@@ -23,7 +23,7 @@ struct Interrupt {
 
 /// A call of the last message.
 #[derive(Clone, Debug)]
-pub(super) struct KnownCall {
+pub(super) struct GraphCall {
     pub(super) id: CallId,
     pub(super) name: String,
     pub(super) input: Value,
@@ -67,7 +67,7 @@ impl Interrupts {
 
     /// The questions, each about its call: requests name none, so they are matched to the calls of the last
     /// message in order.
-    pub(super) fn asks(&self, calls: &[KnownCall]) -> Asks {
+    pub(super) fn asks(&self, calls: &[GraphCall]) -> Asks {
         let mut asks = Asks::default();
         let mut taken: HashSet<usize> = HashSet::new();
         for interrupt in &self.0 {
@@ -78,7 +78,7 @@ impl Interrupts {
             for (number, request) in requests.iter().enumerate() {
                 let name = request.get("name").or(request.get("action")).and_then(Value::as_str);
                 let name = name.unwrap_or_default();
-                let fits = |(place, call): &(usize, &KnownCall)| call.name == name && !taken.contains(place);
+                let fits = |(place, call): &(usize, &GraphCall)| call.name == name && !taken.contains(place);
                 let found = calls.iter().enumerate().find(fits).map(|(place, call)| (place, call.id.clone()));
                 let call_id = match found {
                     Some((place, id)) => {
@@ -236,12 +236,15 @@ mod tests {
     fn requests_are_matched_to_calls_by_name_in_order_and_answered_in_order() {
         let request = |amount: u64| json!({ "name": "refund", "args": { "amount": amount }, "description": "Why\nnot" });
         let open = told(json!([{ "id": "i", "value": { "action_requests": [request(1), request(2)] } }]));
-        let call = |id: &str, name: &str| KnownCall { id: CallId::new(id), name: name.into(), input: Value::Null };
+        let call =
+            |id: &str, name: &str| GraphCall { id: CallId::new(id), name: name.into(), input: Value::Null };
         let asks = open.asks(&[call("c1", "refund"), call("c2", "look"), call("c3", "refund")]);
         let ids: Vec<&str> = asks.asks.iter().map(|ask| ask.call_id.as_str()).collect();
         assert_eq!(ids, ["c1", "c3"]);
-        let answers =
-            vec![decided(RunDecision::Edit(json!({ "amount": 3 }))), decided(RunDecision::Reject("no".into()))];
+        let answers = vec![
+            decided(RunDecision::Edit(json!({ "amount": 3 }))),
+            decided(RunDecision::Reject("no".into())),
+        ];
         let expected = json!({ "decisions": [
             { "type": "edit", "edited_action": { "name": "refund", "args": { "amount": 3 } } },
             { "type": "reject", "message": "no" },

@@ -7,49 +7,33 @@ use attache_core::chunk::{Chunk, Rest, StreamId, ToolMarks};
 use attache_core::ids::CallId;
 use serde_json::{Value, json};
 
-use super::interrupts::{Interrupts, KnownCall};
+use super::calls::StreamedCall;
+use super::interrupts::{GraphCall, Interrupts};
+use super::streams::{MessageStream, StreamPhase};
 use crate::agent::{ForeignUsage, RunEvent};
 use crate::limits::NESTED_CHARACTERS;
 
 #[derive(Debug, Default)]
-pub(super) struct Decoder {
+pub(super) struct GraphDecoder {
     pub(super) said: Vec<RunEvent>,
     pub(super) interrupts: Interrupts,
     /// Messages of the model that were told, by their ids.
-    messages: HashMap<String, Told>,
+    pub(super) messages: HashMap<String, ToldMessage>,
     /// Of the last message that made any, in order.
-    pub(super) calls: Vec<KnownCall>,
+    pub(super) calls: Vec<GraphCall>,
     /// Calls without a result.
-    open: HashSet<CallId>,
+    pub(super) open: HashSet<CallId>,
     /// Below which call a subgraph is, by the root of its name.
     nested: HashMap<String, NestedGraph>,
 }
 
 /// How much of a message was told.
 #[derive(Debug, Default)]
-struct Told {
-    text: Phase,
-    reasoning: Phase,
-    calls: Vec<StreamedCall>,
-    is_over: bool,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Phase {
-    #[default]
-    Unsaid,
-    Open,
-    Closed,
-}
-
-/// A call whose arguments are coming.
-#[derive(Debug)]
-struct StreamedCall {
-    index: Value,
-    id: CallId,
-    name: String,
-    arguments: String,
-    is_whole: bool,
+pub(super) struct ToldMessage {
+    pub(super) text: StreamPhase,
+    pub(super) reasoning: StreamPhase,
+    pub(super) calls: Vec<StreamedCall>,
+    pub(super) is_over: bool,
 }
 
 #[derive(Debug)]
@@ -58,9 +42,9 @@ struct NestedGraph {
     lines: String,
 }
 
-impl Decoder {
+impl GraphDecoder {
     /// Goes on where an earlier process was: these calls were told.
-    pub(super) fn with_calls(calls: Vec<KnownCall>) -> Self {
+    pub(super) fn with_calls(calls: Vec<GraphCall>) -> Self {
         let open = calls.iter().map(|call| call.id.clone()).collect();
         Self { calls, open, ..Self::default() }
     }
@@ -86,7 +70,8 @@ impl Decoder {
             return Some(root);
         }
         let taken: Vec<&CallId> = self.nested.values().map(|nested| &nested.call).collect();
-        let call = self.calls.iter().find(|call| self.open.contains(&call.id) && !taken.contains(&&call.id))?;
+        let call =
+            self.calls.iter().find(|call| self.open.contains(&call.id) && !taken.contains(&&call.id))?;
         let call = call.id.clone();
         self.nested.insert(root.clone(), NestedGraph { call, lines: String::new() });
         Some(root)
@@ -194,23 +179,23 @@ impl Decoder {
             }
             self.calls.clear();
         }
-        self.messages.insert(id.to_owned(), Told::default());
+        self.messages.insert(id.to_owned(), ToldMessage::default());
     }
 
     fn content(&mut self, id: &str, message: &Value) {
         let thought = message.pointer("/additional_kwargs/reasoning_content").and_then(Value::as_str);
         if let Some(thought) = thought {
-            self.delta(id, Stream::Reasoning, thought);
+            self.delta(id, MessageStream::Reasoning, thought);
         }
         match message.get("content") {
-            Some(Value::String(text)) => self.delta(id, Stream::Text, text),
+            Some(Value::String(text)) => self.delta(id, MessageStream::Text, text),
             Some(Value::Array(items)) => {
                 for item in items {
                     let text = |key: &str| item.get(key).and_then(Value::as_str);
                     let thought = text("thinking").or(text("reasoning"));
                     match (text("text").or(item.as_str()), thought) {
-                        (_, Some(thought)) => self.delta(id, Stream::Reasoning, thought),
-                        (Some(said), None) => self.delta(id, Stream::Text, said),
+                        (_, Some(thought)) => self.delta(id, MessageStream::Reasoning, thought),
+                        (Some(said), None) => self.delta(id, MessageStream::Text, said),
                         (None, None) => {}
                     }
                 }
@@ -219,143 +204,22 @@ impl Decoder {
         }
     }
 
-    fn delta(&mut self, id: &str, stream: Stream, text: &str) {
+    fn delta(&mut self, id: &str, stream: MessageStream, text: &str) {
         if text.is_empty() {
             return;
         }
         let Some(told) = self.messages.get_mut(id) else { return };
         let phase = stream.phase(told);
-        let begins = *phase == Phase::Unsaid;
-        if *phase == Phase::Closed {
+        let begins = *phase == StreamPhase::Unsaid;
+        if *phase == StreamPhase::Closed {
             return;
         }
-        *phase = Phase::Open;
+        *phase = StreamPhase::Open;
         let name = stream.id(id);
         if begins {
             self.say(stream.start(name.clone()));
         }
         self.say(stream.more(&name, text));
-    }
-
-    fn call_piece(&mut self, message: &str, call: &Value) {
-        let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (id, index, more) = (text("id"), call.get("index").cloned().unwrap_or_default(), text("args"));
-        let mut said = Vec::new();
-        let Some(told) = self.messages.get_mut(message) else { return };
-        if !id.is_empty() && !told.calls.iter().any(|known| known.id.as_str() == id) {
-            let (call_id, tool_name) = (CallId::new(id), text("name").to_owned());
-            told.calls.push(StreamedCall {
-                index: index.clone(),
-                id: call_id.clone(),
-                name: tool_name.clone(),
-                arguments: String::new(),
-                is_whole: false,
-            });
-            said.push(started(call_id, tool_name));
-        }
-        // Pieces behind the first name the place alone.
-        let known = told.calls.iter_mut().rev().find(|known| match id.is_empty() {
-            true => known.index == index,
-            false => known.id.as_str() == id,
-        });
-        if let Some(known) = known.filter(|known| !known.is_whole && !more.is_empty()) {
-            known.arguments.push_str(more);
-            let (call_id, input_text_delta) = (known.id.clone(), more.to_owned());
-            said.push(Chunk::ToolInputDelta { call_id, input_text_delta, rest: Rest::none() });
-        }
-        said.into_iter().for_each(|chunk| self.say(chunk));
-    }
-
-    /// Calls of a message that came whole.
-    fn whole_calls(&mut self, message: &str, value: &Value) {
-        let calls = value.get("tool_calls").and_then(Value::as_array);
-        for call in calls.into_iter().flatten() {
-            let text = |key: &str| call.get(key).and_then(Value::as_str).unwrap_or_default();
-            let (id, name) = (CallId::new(text("id")), text("name").to_owned());
-            let input = call.get("args").cloned().unwrap_or_else(|| json!({}));
-            let Some(told) = self.messages.get_mut(message) else { return };
-            match told.calls.iter_mut().find(|known| known.id == id) {
-                Some(known) if known.is_whole => continue,
-                Some(known) => known.is_whole = true,
-                None => told.calls.push(StreamedCall {
-                    index: Value::Null,
-                    id: id.clone(),
-                    name: name.clone(),
-                    arguments: String::new(),
-                    is_whole: true,
-                }),
-            }
-            self.call(KnownCall { id, name, input });
-        }
-    }
-
-    fn call(&mut self, call: KnownCall) {
-        let (call_id, tool_name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
-        self.open.insert(call_id.clone());
-        self.calls.push(call);
-        let (marks, rest) = (executed(), Rest::none());
-        self.say(Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest });
-    }
-
-    /// Ends what of a message is open; its calls are whole.
-    fn finish(&mut self, id: &str) {
-        let Some(told) = self.messages.get_mut(id) else { return };
-        if std::mem::replace(&mut told.is_over, true) {
-            return;
-        }
-        let mut ends = Vec::new();
-        for stream in [Stream::Reasoning, Stream::Text] {
-            let phase = stream.phase(told);
-            if *phase == Phase::Open {
-                ends.push(stream.end(stream.id(id)));
-            }
-            *phase = Phase::Closed;
-        }
-        let streamed = told.calls.iter_mut().filter(|call| !call.is_whole);
-        let calls: Vec<KnownCall> = streamed
-            .map(|call| {
-                call.is_whole = true;
-                let read = serde_json::from_str(&call.arguments);
-                let input = match call.arguments.is_empty() {
-                    true => json!({}),
-                    false => read.unwrap_or_else(|_| json!(call.arguments)),
-                };
-                KnownCall { id: call.id.clone(), name: call.name.clone(), input }
-            })
-            .collect();
-        ends.into_iter().for_each(|chunk| self.say(chunk));
-        calls.into_iter().for_each(|call| self.call(call));
-    }
-
-    fn result(&mut self, message: &Value) {
-        let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
-        let call_id = CallId::new(id);
-        // Told already, or a call of an earlier run.
-        if !self.open.remove(&call_id) {
-            return;
-        }
-        let content = message.get("content").cloned().unwrap_or_default();
-        let (marks, rest) = (executed(), Rest::none());
-        let failed = message.get("status").and_then(Value::as_str) == Some("error");
-        self.say(match failed {
-            true => Chunk::ToolOutputError { call_id, error_text: text_in(&content), marks, rest },
-            false => Chunk::ToolOutputAvailable { call_id, output: content, preliminary: None, marks, rest },
-        });
-    }
-
-    /// The result of a call that was made for a question of the graph.
-    pub(super) fn answered(&mut self, call_id: &CallId, output: Value) {
-        if self.open.remove(call_id) {
-            let (marks, rest) = (executed(), Rest::none());
-            let call_id = call_id.clone();
-            self.say(Chunk::ToolOutputAvailable { call_id, output, preliminary: None, marks, rest });
-        }
-    }
-
-    /// A call that shows a question no call of the model is for.
-    pub(super) fn question(&mut self, id: CallId, name: &str, value: &Value) {
-        let input = if value.is_object() { value.clone() } else { json!({ "question": value }) };
-        self.call(KnownCall { id, name: name.to_owned(), input });
     }
 
     fn plan(&mut self, todos: &[Value]) {
@@ -384,13 +248,15 @@ impl Decoder {
 
     fn text_part(&mut self, name: &str, text: &str) {
         let id: StreamId = name.into();
-        self.say(Stream::Text.start(id.clone()));
+        self.say(MessageStream::Text.start(id.clone()));
         self.say(Chunk::text_delta(&id, text));
-        self.say(Stream::Text.end(id));
+        self.say(MessageStream::Text.end(id));
     }
 
     fn usage(&mut self, message: &Value) {
-        let Some(counted) = message.get("usage_metadata").filter(|counted| counted.is_object()) else { return };
+        let Some(counted) = message.get("usage_metadata").filter(|counted| counted.is_object()) else {
+            return;
+        };
         let count = |path: &str| counted.pointer(path).and_then(Value::as_u64).unwrap_or_default();
         let mut usage = ForeignUsage::default();
         usage.tokens.cache_read = count("/input_token_details/cache_read");
@@ -404,63 +270,9 @@ impl Decoder {
         }
     }
 
-    fn say(&mut self, chunk: Chunk) {
+    pub(super) fn say(&mut self, chunk: Chunk) {
         self.said.push(RunEvent::Chunk(chunk));
     }
-}
-
-/// The two streams of a message.
-#[derive(Clone, Copy)]
-enum Stream {
-    Text,
-    Reasoning,
-}
-
-impl Stream {
-    fn phase(self, told: &mut Told) -> &mut Phase {
-        match self {
-            Self::Text => &mut told.text,
-            Self::Reasoning => &mut told.reasoning,
-        }
-    }
-
-    fn id(self, message: &str) -> StreamId {
-        match self {
-            Self::Text => format!("text-{message}").into(),
-            Self::Reasoning => format!("reasoning-{message}").into(),
-        }
-    }
-
-    fn start(self, id: StreamId) -> Chunk {
-        match self {
-            Self::Text => Chunk::TextStart { id, rest: Rest::none() },
-            Self::Reasoning => Chunk::ReasoningStart { id, rest: Rest::none() },
-        }
-    }
-
-    fn more(self, id: &StreamId, text: &str) -> Chunk {
-        match self {
-            Self::Text => Chunk::text_delta(id, text),
-            Self::Reasoning => Chunk::reasoning_delta(id, text),
-        }
-    }
-
-    fn end(self, id: StreamId) -> Chunk {
-        match self {
-            Self::Text => Chunk::TextEnd { id, rest: Rest::none() },
-            Self::Reasoning => Chunk::ReasoningEnd { id, rest: Rest::none() },
-        }
-    }
-}
-
-fn started(call_id: CallId, tool_name: String) -> Chunk {
-    let (input_encoding, marks, rest) = (None, executed(), Rest::none());
-    Chunk::ToolInputStart { call_id, tool_name, input_encoding, marks, rest }
-}
-
-/// The graph runs its tools itself.
-fn executed() -> ToolMarks {
-    ToolMarks { provider_executed: Some(true), ..ToolMarks::default() }
 }
 
 fn id_of(message: &Value) -> String {
@@ -488,7 +300,7 @@ fn messages_in(update: &Value) -> Vec<Value> {
     }
 }
 
-fn text_in(content: &Value) -> String {
+pub(super) fn text_in(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(items) => {

@@ -11,16 +11,16 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::LangGraphAgent;
-use super::interrupts::{Interrupts, KnownCall, QUESTION};
-use super::messages::Decoder;
+use super::interrupts::{GraphCall, Interrupts, QUESTION};
+use super::messages::GraphDecoder;
 use crate::ForeignError;
 use crate::agent::{Decided, DecidedRound, ForeignRun, RunDecision, RunEvent};
 use crate::events::Event;
-use crate::http::Stream;
+use crate::http::EventFeed;
 
 /// Where a run is.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(super) struct RunPlace {
     pub(super) thread: String,
     pub(super) assistant: String,
 }
@@ -28,12 +28,12 @@ pub(super) struct Place {
 #[derive(Debug)]
 pub(super) struct LangGraphRun {
     agent: LangGraphAgent,
-    place: Place,
+    place: RunPlace,
     /// `None` once it has ended.
-    stream: Option<Stream>,
+    stream: Option<EventFeed>,
     /// As the server names it.
     run: Option<String>,
-    decoder: Decoder,
+    decoder: GraphDecoder,
     said: VecDeque<RunEvent>,
     /// What it waits for.
     waits: Interrupts,
@@ -42,28 +42,28 @@ pub(super) struct LangGraphRun {
 }
 
 impl LangGraphRun {
-    pub(super) fn new(agent: LangGraphAgent, place: Place, stream: Stream) -> Self {
+    pub(super) fn new(agent: LangGraphAgent, place: RunPlace, stream: EventFeed) -> Self {
         let said = [RunEvent::Keep(json!({ "thread": place.thread }))].into();
-        let (decoder, waits, questions) = (Decoder::default(), Interrupts::default(), Vec::new());
+        let (decoder, waits, questions) = (GraphDecoder::default(), Interrupts::default(), Vec::new());
         Self { agent, place, stream: Some(stream), run: None, decoder, said, waits, questions }
     }
 
     /// One that an earlier process left waiting.
     pub(super) fn taken_up(
         agent: LangGraphAgent,
-        place: Place,
+        place: RunPlace,
         waits: Interrupts,
         open_parts: &[Part],
     ) -> Self {
         let tools = || open_parts.iter().filter_map(Part::tool).filter(|tool| !tool.is_settled());
-        let calls = tools().map(|tool| KnownCall {
+        let calls = tools().map(|tool| GraphCall {
             id: tool.call_id.clone(),
             name: tool.tool_name.clone(),
             input: tool.input.clone().unwrap_or_default(),
         });
         let questions = tools().filter(|tool| tool.tool_name == QUESTION);
         let questions = questions.map(|tool| tool.call_id.clone()).collect();
-        let decoder = Decoder::with_calls(calls.collect());
+        let decoder = GraphDecoder::with_calls(calls.collect());
         Self { agent, place, stream: None, run: None, decoder, said: VecDeque::new(), waits, questions }
     }
 
@@ -78,7 +78,7 @@ impl LangGraphRun {
         self.said.extend(self.decoder.said.drain(..));
         let resume = std::mem::take(&mut self.waits).resume(decisions)?;
         let command = json!({ "command": { "resume": resume } });
-        let Place { thread, assistant } = &self.place;
+        let RunPlace { thread, assistant } = &self.place;
         self.stream = Some(self.agent.stream(thread, assistant, command).await?);
         Ok(())
     }

@@ -30,7 +30,8 @@ impl Thread {
         }
         let made = agent.server.json(Method::POST, &agent.url("/threads"), Some(&json!({}))).await?;
         let id = made.as_ref().and_then(|made| made.get("thread_id")?.as_str());
-        let none = || ForeignError::new("the server made no thread; is `url` the root of a LangGraph server?");
+        let none =
+            || ForeignError::new("the server made no thread; is `url` the root of a LangGraph server?");
         Ok(Self { id: id.ok_or_else(none)?.to_owned(), is_new: true, dangling: Vec::new() })
     }
 }

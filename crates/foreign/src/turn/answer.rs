@@ -40,7 +40,7 @@ const OURS: [&str; 16] = [
 pub(crate) const RENAMED: &str = "agent-";
 
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct AnswerRecorder {
     order: OrderChecker,
     in_step: bool,
     /// The agent ended its step. It ends here once its calls are settled and something follows.
@@ -56,7 +56,7 @@ pub(super) struct Answer {
     bytes: u64,
 }
 
-impl Answer {
+impl AnswerRecorder {
     pub(super) fn new(context: &TurnContext) -> Self {
         let mut order = OrderChecker::default();
         let start = Chunk::Start { message_id: None, message_metadata: None, rest: Rest::none() };

@@ -20,7 +20,7 @@ use crate::agent::{Decided, RunAsk, RunAskAbout, RunDecision};
 
 /// A question that is to be put, or is.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct PendingAsk {
     pub(super) ask: Arc<Ask>,
     /// As rules name it.
     tool: String,
@@ -58,7 +58,7 @@ impl ForeignTurn {
         Ok(())
     }
 
-    fn asked(&mut self, said: &RunAsk, part: &ToolPart, approval_id: Option<String>) -> Asked {
+    fn asked(&mut self, said: &RunAsk, part: &ToolPart, approval_id: Option<String>) -> PendingAsk {
         let approval_id = approval_id.unwrap_or_else(|| self.context.approval_id());
         let about = match &said.about {
             RunAskAbout::Permission { description } => {
@@ -68,8 +68,8 @@ impl ForeignTurn {
         };
         let presentation = said.presentation.clone().unwrap_or_else(|| presentation(part));
         let always = self.context.judge_tool(&said.tool).always;
-        let ask = ask_of(&self.context, part, Wording { approval_id, presentation, about });
-        Asked { ask, tool: said.tool.clone(), always }
+        let ask = ask_of(&self.context, part, AskWording { approval_id, presentation, about });
+        PendingAsk { ask, tool: said.tool.clone(), always }
     }
 
     /// The next question for a person. It is stored before anybody sees it.
@@ -131,7 +131,7 @@ impl ForeignTurn {
     }
 
     /// Records what was decided; the agent is told with the rest of the round.
-    async fn decide(&mut self, asked: Asked, decision: RunDecision) -> Result<(), Stop> {
+    async fn decide(&mut self, asked: PendingAsk, decision: RunDecision) -> Result<(), Stop> {
         let ask = &asked.ask;
         let reason = match &decision {
             RunDecision::Reject(reason) => Some(reason.as_str()),
@@ -162,14 +162,14 @@ fn permission(context: &mut TurnContext, tool: &str, description: Option<&str>) 
 }
 
 /// How a question is worded.
-struct Wording {
+struct AskWording {
     approval_id: String,
     presentation: Presentation,
     about: About,
 }
 
-fn ask_of(context: &TurnContext, part: &ToolPart, wording: Wording) -> Arc<Ask> {
-    let Wording { approval_id, presentation, about } = wording;
+fn ask_of(context: &TurnContext, part: &ToolPart, wording: AskWording) -> Arc<Ask> {
+    let AskWording { approval_id, presentation, about } = wording;
     Arc::new(Ask {
         session_id: context.setup.workspace.session_id.clone(),
         message_id: context.journal.message_id().clone(),
@@ -191,7 +191,7 @@ fn presentation(part: &ToolPart) -> Presentation {
 }
 
 /// The question as it is stored: with what it takes to put it again after a restart.
-fn request_chunk(asked: &Asked, said: &RunAsk) -> Chunk {
+fn request_chunk(asked: &PendingAsk, said: &RunAsk) -> Chunk {
     let mut ours = Map::new();
     ours.insert("tool".into(), asked.tool.as_str().into());
     match &said.about {
@@ -213,7 +213,7 @@ fn request_chunk(asked: &Asked, said: &RunAsk) -> Chunk {
 }
 
 /// What an earlier process asked in the step under way: what was decided, and what is open still.
-pub(super) fn left_open(context: &TurnContext) -> (Vec<Decided>, VecDeque<Asked>) {
+pub(super) fn left_open(context: &TurnContext) -> (Vec<Decided>, VecDeque<PendingAsk>) {
     let (mut decided, mut waiting) = (Vec::new(), VecDeque::new());
     for part in context.open_parts() {
         let Part::Tool(part) = part else { continue };
@@ -235,9 +235,9 @@ pub(super) fn left_open(context: &TurnContext) -> (Vec<Decided>, VecDeque<Asked>
                 }),
             };
             let wording =
-                Wording { approval_id: approval.id.clone(), presentation: presentation(&part), about };
+                AskWording { approval_id: approval.id.clone(), presentation: presentation(&part), about };
             let ask = ask_of(context, &part, wording);
-            waiting.push_back(Asked { ask, tool, always: judged.always });
+            waiting.push_back(PendingAsk { ask, tool, always: judged.always });
             continue;
         }
         let decision = match approval.approved {
