@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::nearest::nearest;
 use crate::ports::Model;
-use crate::ports::foreign::AgentOption;
+use crate::ports::foreign::{Abilities, AgentOption};
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::ModelRef;
 use crate::watchdog::Approval;
@@ -28,17 +28,28 @@ pub struct Mode {
 pub struct Choices {
     /// Empty while no provider can be used.
     pub models: Arc<[ModelInfo]>,
+    /// What agents of the host take that live elsewhere.
+    pub foreign: Arc<[Abilities]>,
 }
 
 impl Choices {
     /// The configured model is listed also when its provider lists others only.
-    pub(crate) fn gather(model: &dyn Model, configured: Option<&ModelRef>) -> Self {
+    pub(crate) fn gather(
+        model: &dyn Model,
+        configured: Option<&ModelRef>,
+        foreign: Arc<[Abilities]>,
+    ) -> Self {
         let mut models = model.available();
         let unlisted = configured.filter(|wanted| find(&models, wanted).is_none());
         if let Some(info) = unlisted.and_then(|wanted| model.describe(wanted)) {
             models = std::iter::once(info).chain(models.iter().cloned()).collect();
         }
-        Self { models }
+        Self { models, foreign }
+    }
+
+    /// Whether anything that can be chosen takes something.
+    pub fn takes(&self, model: impl Fn(&ModelInfo) -> bool, agent: impl Fn(&Abilities) -> bool) -> bool {
+        self.models.iter().any(model) || self.foreign.iter().any(agent)
     }
 
     /// Whatever its variant.

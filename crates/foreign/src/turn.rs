@@ -23,7 +23,8 @@ use crate::ForeignError;
 use crate::agent::{Decided, DecidedRound, ForeignAgent, ForeignRun, RunEvent, RunRequest};
 use crate::error::Blame;
 use crate::limits::{CANCEL, ROUNDS};
-use answer::Answer;
+use answer::AnswerRecorder;
+pub(crate) use answer::said_id;
 use asking::PendingAsk;
 
 /// One turn of one session.

@@ -17,6 +17,7 @@ use crate::ForeignError;
 use crate::agent::{Decided, DecidedRound, ForeignRun, RunDecision, RunEvent};
 use crate::events::Event;
 use crate::http::EventFeed;
+use crate::turn::said_id;
 
 /// Where a run is.
 #[derive(Clone, Debug)]
@@ -57,12 +58,12 @@ impl LangGraphRun {
     ) -> Self {
         let tools = || open_parts.iter().filter_map(Part::tool).filter(|tool| !tool.is_settled());
         let calls = tools().map(|tool| GraphCall {
-            id: tool.call_id.clone(),
+            id: said_id(tool),
             name: tool.tool_name.clone(),
             input: tool.input.clone().unwrap_or_default(),
         });
         let questions = tools().filter(|tool| tool.tool_name == QUESTION);
-        let questions = questions.map(|tool| tool.call_id.clone()).collect();
+        let questions = questions.map(said_id).collect();
         let decoder = GraphDecoder::with_calls(calls.collect());
         Self { agent, place, stream: None, run: None, decoder, said: VecDeque::new(), waits, questions }
     }

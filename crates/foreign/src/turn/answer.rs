@@ -7,7 +7,8 @@ use std::sync::Arc;
 use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, Rest};
 use attache_core::ids::CallId;
-use attache_core::part::{Part, ToolState};
+use attache_core::metadata::{OWN_KEY, own};
+use attache_core::part::{Part, ToolPart, ToolState};
 use attache_core::ports::backend::TurnContext;
 use serde_json::{Value, json};
 
@@ -38,6 +39,15 @@ const OURS: [&str; 16] = [
 
 /// What stands before a name that is ours.
 pub(crate) const RENAMED: &str = "agent-";
+
+/// Under which a call keeps the id that its agent has for it.
+const SAID_ID: &str = "said_id";
+
+/// The id of a stored call as its agent knows it.
+pub(crate) fn said_id(tool: &ToolPart) -> CallId {
+    let said = tool.tool_metadata.as_ref().and_then(own).and_then(|ours| ours.get(SAID_ID)?.as_str());
+    said.map_or_else(|| tool.call_id.clone(), CallId::new)
+}
 
 #[derive(Debug)]
 pub(super) struct AnswerRecorder {
@@ -82,6 +92,10 @@ impl AnswerRecorder {
             let Part::Tool(tool) = part else { continue };
             let (call_id, tool_name) = (tool.call_id.clone(), tool.tool_name.clone());
             self.own.insert(call_id.clone());
+            let said = said_id(&tool);
+            if said != call_id {
+                self.renamed.insert(said, call_id.clone());
+            }
             let input = tool.input.clone().unwrap_or_default();
             let marks = attache_core::chunk::ToolMarks::default();
             said.push(Chunk::ToolInputAvailable {
@@ -136,7 +150,7 @@ impl AnswerRecorder {
             }
             self.begin_step(context).await?;
         }
-        show(&mut chunk);
+        self.show(&mut chunk);
         context.shelve(&mut chunk).await?;
         self.record(context, chunk).await
     }
@@ -225,6 +239,33 @@ impl AnswerRecorder {
         Decided { call_id: said.map_or(decided.call_id.clone(), |(said, _)| said.clone()), ..decided }
     }
 
+    /// How a call looks: its title, that it runs elsewhere, and what the agent calls it where that is another
+    /// id.
+    fn show(&self, chunk: &mut Chunk) {
+        let (call_id, tool_name, marks, rest) = match chunk {
+            Chunk::ToolInputStart { call_id, tool_name, marks, rest, .. }
+            | Chunk::ToolInputAvailable { call_id, tool_name, marks, rest, .. }
+            | Chunk::ToolInputError { call_id, tool_name, marks, rest, .. } => {
+                (call_id, tool_name, marks, rest)
+            }
+            _ => return,
+        };
+        let title = marks.title.as_deref().unwrap_or(tool_name);
+        let said = self.renamed.iter().find(|(_, ours)| *ours == call_id).map(|(said, _)| said.as_str());
+        let fields = rest.0.get_or_insert_default();
+        let metadata = fields.tool_metadata.get_or_insert_with(|| json!({}));
+        let Some(metadata) = metadata.as_object_mut() else { return };
+        let ours = metadata.entry(OWN_KEY).or_insert_with(|| json!({}));
+        if let Value::Object(ours) = ours {
+            ours.entry("title").or_insert_with(|| title.into());
+            ours.entry("kind").or_insert_with(|| "other".into());
+            ours.insert("elsewhere".into(), true.into());
+            if let Some(said) = said {
+                ours.insert(SAID_ID.into(), said.into());
+            }
+        }
+    }
+
     /// Ids of calls are new in the session, and names of data are none of ours.
     fn rename(&mut self, chunk: &mut Chunk) {
         if let Chunk::Data { name, .. } = chunk {
@@ -254,26 +295,6 @@ impl AnswerRecorder {
 
 fn out_of_order(what: &str) -> Stop {
     ForeignError::new(format!("the agent's answer is out of order: {what}")).into()
-}
-
-/// How a call looks: its title, and that it runs elsewhere.
-fn show(chunk: &mut Chunk) {
-    let (tool_name, marks, rest) = match chunk {
-        Chunk::ToolInputStart { tool_name, marks, rest, .. }
-        | Chunk::ToolInputAvailable { tool_name, marks, rest, .. }
-        | Chunk::ToolInputError { tool_name, marks, rest, .. } => (tool_name, marks, rest),
-        _ => return,
-    };
-    let title = marks.title.as_deref().unwrap_or(tool_name);
-    let fields = rest.0.get_or_insert_default();
-    let metadata = fields.tool_metadata.get_or_insert_with(|| json!({}));
-    let Some(metadata) = metadata.as_object_mut() else { return };
-    let ours = metadata.entry("attache").or_insert_with(|| json!({}));
-    if let Value::Object(ours) = ours {
-        ours.entry("title").or_insert_with(|| title.into());
-        ours.entry("kind").or_insert_with(|| "other".into());
-        ours.insert("elsewhere".into(), true.into());
-    }
 }
 
 fn call_of(chunk: &mut Chunk) -> Option<&mut CallId> {
