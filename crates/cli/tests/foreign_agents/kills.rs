@@ -19,7 +19,7 @@ fn langgraph_entry(peer: &Peer) -> String {
 }
 
 async fn kill_attache(home: &Home) {
-    let mut session = None;
+    let mut session: Option<String> = None;
     for round in 0..times() {
         let mut agent = home.start_with(&["--agent", "support"]);
         agent.initialize().await;

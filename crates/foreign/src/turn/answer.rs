@@ -92,9 +92,9 @@ impl AnswerRecorder {
             let Part::Tool(tool) = part else { continue };
             let (call_id, tool_name) = (tool.call_id.clone(), tool.tool_name.clone());
             self.own.insert(call_id.clone());
-            let said = said_id(&tool);
-            if said != call_id {
-                self.renamed.insert(said, call_id.clone());
+            let of_agent = said_id(&tool);
+            if of_agent != call_id {
+                self.renamed.insert(of_agent, call_id.clone());
             }
             let input = tool.input.clone().unwrap_or_default();
             let marks = attache_core::chunk::ToolMarks::default();
