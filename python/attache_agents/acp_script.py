@@ -35,8 +35,8 @@ _is_run_for_its_agent = False
 def run_acp(agent: Any, *, name: str = "agent", attache: str | None = None) -> None:
     """Serves the agent over ACP on stdin and stdout; does not return.
 
-    `attache` is the binary; by default `$ATTACHE_BIN`, then the one on the search path. The configuration of its
-    user counts; the agent is called `name` in it.
+    `attache` is the binary; by default `$ATTACHE_BIN`, then the one on the search path. The user's settings of
+    attache count; the agent is called `name` there.
     """
     if _is_run_for_its_agent:
         raise _HandedOver(agent)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import unittest
 
 from child import PYDANTIC, ChildCase, chunks, kinds, outputs, said
@@ -289,6 +291,48 @@ agent = Agent(FunctionModel(stream_function=model))
         first = said(child.run("a", context=[{"title": "now", "text": "it rains"}]))
         self.assertEqual(first, '<context title="now">\nit rains\n</context>')
         self.assertEqual(said(child.run("b", previous="a-r1")), "None")
+
+
+class Servers(ChildCase):
+    def test_mcp_servers_of_the_client_are_toolsets(self) -> None:
+        program = (
+            PYDANTIC
+            + """
+async def model(messages, info):
+    if isinstance(last(messages), UserPromptPart):
+        for delta in call(info.function_tools[0].name, "c1", a=1, b=2):
+            yield delta
+    else:
+        yield str(last(messages).content)
+
+agent = Agent(FunctionModel(stream_function=model))
+"""
+        )
+        child = self.ready(program)
+        child.write(
+            """
+            from mcp.server import MCPServer
+
+            server = MCPServer("notes")
+
+            @server.tool()
+            def add(a: int, b: int) -> int:
+                "Adds."
+                return a + b
+
+            server.run("stdio")
+            """,
+            "server.py",
+        )
+        server = {
+            "name": "notes",
+            "command": sys.executable,
+            "args": ["server.py"],
+            "env": [{"name": "PYTHONPATH", "value": os.environ.get("PYTHONPATH", "")}],
+        }
+        got = child.run("add", mcp_servers=[server], directory=str(child.directory))
+        calls = [chunk["toolName"] for chunk in chunks(got) if chunk["type"] == "tool-input-available"]
+        self.assertEqual((calls, said(got)), (["notes_add"], "3"), got[-1])
 
 
 class Outputs(ChildCase):

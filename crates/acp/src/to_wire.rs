@@ -32,7 +32,8 @@ pub use questions::{
 };
 pub use rewinds::{rewind_result, unrewind_result};
 pub use selection::{
-    APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, config_options, modes,
+    AGENT_OPTION, APPROVAL_OPTION, DEFAULT_THOUGHT, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION,
+    config_options, modes,
 };
 
 /// Whether something could be written as JSON.

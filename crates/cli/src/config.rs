@@ -23,6 +23,7 @@ use attache_models::{STREAM_IDLE, VENDORS, Vendor};
 use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
 
+mod agent_table;
 mod document;
 mod environment;
 mod error;
@@ -49,6 +50,7 @@ mod token_table;
 mod trigger_table;
 mod web_search;
 
+pub(crate) use agent_table::{AgentBackend, AgentOwner, ConfiguredAgent};
 pub(crate) use document::{open_document, store_document};
 pub(crate) use environment::ProcessEnvironment;
 pub(crate) use error::{ConfigError, ConfigErrors, nearest};
@@ -123,6 +125,8 @@ pub(crate) struct Config {
     pub(crate) web_search: WebSearchSettings,
     /// Of `[mcp.NAME]`, in the order of the file.
     pub(crate) servers: Vec<ConfiguredServer>,
+    /// Of `[agents.NAME]`, in the order of the file.
+    pub(crate) agents: Vec<ConfiguredAgent>,
     pub(crate) telemetry: TelemetrySettings,
     pub(crate) serve: ServerSettings,
     pub(crate) schedules: Vec<ConfiguredSchedule>,
@@ -275,6 +279,7 @@ impl Config {
             home: dirs.home.clone(),
             web_search: WebSearchSettings::default(),
             servers: Vec::new(),
+            agents: Vec::new(),
             telemetry: TelemetrySettings::default(),
             serve: ServerSettings::default(),
             schedules: Vec::new(),

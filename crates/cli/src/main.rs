@@ -35,6 +35,7 @@ mod doctor;
 mod documents;
 mod first_start;
 mod foreign;
+mod foreign_agents;
 mod guarded;
 mod init;
 mod installation;

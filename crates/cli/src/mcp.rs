@@ -145,7 +145,7 @@ fn remove(sources: &Sources, name: &str) -> Result<ExitCode> {
 async fn open(sources: &Sources, only: Option<&str>) -> Result<Arc<dyn SessionServers>> {
     let (config, dirs) = (&sources.config, &sources.dirs);
     let root = std::env::current_dir().context("the current directory can't be found")?;
-    let projects = HostProjects::new(config, dirs);
+    let projects = HostProjects::new(config, dirs, &sources.foreign);
     let mut settings = projects.settings(&root).await;
     dirs.create()?;
     let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());

@@ -14,9 +14,10 @@ use attache_core::ports::projects::{
 use attache_core::trust::{Consents, Trust, TrustContent};
 
 use crate::agents::AgentSources;
-use crate::config::{Config, ConfiguredRule, ProjectConfig};
+use crate::config::{Config, ConfiguredAgent, ConfiguredRule, ProjectConfig};
 use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
+use crate::foreign_agents::ForeignHost;
 use crate::limits::MAX_CONSENT_BYTES;
 use crate::mcp::of_project::{mistakes_of_files, servers_of_files, waiting_servers};
 use crate::mcp::told;
@@ -33,6 +34,7 @@ pub(crate) struct HostProjects {
     config: Arc<Config>,
     trust_file: PathBuf,
     agents: AgentSources,
+    foreign: ForeignHost,
     /// What somebody was asked about in this process. Why a lock: sessions are opened side by side.
     asked: Arc<Mutex<Vec<(PathBuf, TrustContent)>>>,
 }
@@ -93,9 +95,16 @@ impl Projects for HostProjects {
 }
 
 impl HostProjects {
-    pub(crate) fn new(config: &Arc<Config>, dirs: &Dirs) -> Self {
+    pub(crate) fn new(config: &Arc<Config>, dirs: &Dirs, foreign: &ForeignHost) -> Self {
         let (config, trust_file) = (config.clone(), dirs.trust_file.clone());
-        Self { config, trust_file, agents: AgentSources::new(Agents::builtin(), dirs), asked: Arc::default() }
+        let agents = AgentSources::new(Agents::builtin(), dirs);
+        Self { config, trust_file, agents, foreign: foreign.clone(), asked: Arc::default() }
+    }
+
+    /// With those that live elsewhere; a project's win where it has one of the same name.
+    fn with_foreign(&self, agents: &Agents, found: &ProjectFiles, of_project: &[ConfiguredAgent]) -> Agents {
+        let own = self.foreign.with(agents, &self.config.agents, &self.config.file);
+        self.foreign.with(&own, of_project, &found.project)
     }
 
     /// Blocks.
@@ -104,8 +113,9 @@ impl HostProjects {
         let mut settings = ProjectSettings::default();
         let mut notices = Vec::new();
         let trusted = self.trusted(&found, &mut notices);
+        let mut elsewhere = Vec::new();
         match trusted {
-            Some(found) => self.configure(found, &mut settings, &mut notices),
+            Some(found) => elsewhere = self.configure(found, &mut settings, &mut notices),
             None => {
                 let of_config = configured(&self.config, &found).map(|configured| configured.servers);
                 settings.waiting_servers = waiting_servers(&found, of_config.unwrap_or_default());
@@ -118,7 +128,7 @@ impl HostProjects {
         if !loaded.notes.is_empty() {
             notices.push(notice("Not all that agents say is understood", loaded.notes.join("; ")));
         }
-        settings.agents = Some(loaded.agents);
+        settings.agents = Some(self.with_foreign(&loaded.agents, &found, &elsewhere));
         for ProjectNotice { title, description } in &notices {
             tracing::warn!(project = %found.project.display(), description, "{title}");
         }
@@ -157,7 +167,9 @@ impl HostProjects {
                 shell_word(&found.project)
             );
         }
-        loaded.agents.unknown_mode("agent", id)
+        let elsewhere = trusted.and_then(|found| configured(&self.config, found).ok());
+        let elsewhere = elsewhere.map(|configured| configured.agents).unwrap_or_default();
+        self.with_foreign(&loaded.agents, &found, &elsewhere).unknown_mode("agent", id)
     }
 
     /// The files, if the user consented to what they hold.
@@ -210,7 +222,7 @@ impl HostProjects {
         found: &ProjectFiles,
         settings: &mut ProjectSettings,
         notices: &mut Vec<ProjectNotice>,
-    ) {
+    ) -> Vec<ConfiguredAgent> {
         match configured(&self.config, found) {
             Ok(configured) => {
                 if !configured.refused.is_empty() {
@@ -225,9 +237,11 @@ impl HostProjects {
                 settings.hooks = hooks.map(|hook| hook.hook(HookOwner::Project)).collect();
                 settings.servers = configured.servers;
                 settings.servers.extend(servers_of_files(found, notices));
+                configured.agents
             }
             Err(problem) => {
                 notices.push(notice("The project's configuration is not used: it has mistakes", problem));
+                Vec::new()
             }
         }
     }

@@ -79,7 +79,7 @@ async fn show_one(sources: &Sources, store: &ReadOnlyStore, arguments: &ShowArgs
     }
     let record = record(store, &arguments.id).await?;
     let detail = if arguments.full { Detail::Full } else { Detail::Outline };
-    let projects = HostProjects::new(&sources.config, &sources.dirs);
+    let projects = HostProjects::new(&sources.config, &sources.dirs, &sources.foreign);
     let printer = Printer { config: &sources.config, projects, detail, paint: Paint::for_answers() };
     if !arguments.timeline {
         return printer.session(store, &record).await;

@@ -15,8 +15,8 @@ use attache_core::ids::{Ids, SessionId};
 use attache_core::ports::tool::Workspace;
 use attache_core::ports::{Clock, FileMover, Model, Telemetry};
 use attache_core::traced_model::TracedModel;
-use attache_core::turn::NativeBackend;
 use attache_core::watchdog::{Containment, HostContainment};
+use attache_foreign::{ForeignAgents, ForeignBackends};
 use attache_mcp::{HostServers, McpSettings, Variables};
 use attache_models::Http;
 use attache_sandbox::LazySandbox;
@@ -34,6 +34,7 @@ use crate::connect::TOKEN_VARIABLE;
 use crate::credentials::{Credentials, KeyPlace, Patience, ServerLogins};
 use crate::damage::{DAMAGED, FOREIGN_JOURNAL, what_became_of, what_was_foreign};
 use crate::dirs::Dirs;
+use crate::foreign_agents::ForeignHost;
 use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
 use crate::serve::MeteredModel;
@@ -53,6 +54,8 @@ pub(crate) struct Sources {
     pub(crate) variables: Variables,
     /// Who counts the calls of models, if anybody does.
     pub(crate) metrics: Option<ServerMetrics>,
+    /// What agents that live elsewhere are made of.
+    pub(crate) foreign: ForeignHost,
     /// What the environment says is the token of a server elsewhere.
     pub(crate) token: Option<BearerText>,
 }
@@ -80,8 +83,9 @@ impl Sources {
         };
         let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
         let token = environment.text(TOKEN_VARIABLE).map(|text| BearerText(text.to_owned()));
+        let foreign = ForeignHost { agents: ForeignAgents::default(), variables: variables.clone() };
         let config = Arc::new(config);
-        Self { config, dirs, credentials, opener, troubles, variables, metrics: None, token }
+        Self { config, dirs, credentials, opener, troubles, variables, metrics: None, foreign, token }
     }
 
     /// The providers as they are now.
@@ -135,7 +139,7 @@ impl Setup {
         people: People,
     ) -> Result<Self> {
         let (config, dirs) = (&sources.config, &sources.dirs);
-        let projects = HostProjects::new(config, dirs);
+        let projects = HostProjects::new(config, dirs, &sources.foreign);
         check_agent(&config.agent, &projects)?;
         let providers = sources.live()?;
         let web_search = crate::web_search::endpoint(sources)?;
@@ -168,7 +172,7 @@ impl Setup {
             leases: Arc::new(store.clone()),
             blobs,
             scratch: Some(Arc::new(ScratchDirectories::below(scratch.clone()))),
-            backend: Arc::new(NativeBackend),
+            backend: Arc::new(ForeignBackends::new(sources.foreign.agents.clone())),
             model,
             compaction: Some(Arc::new(compactor)),
             tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search, turns }).into(),
@@ -179,7 +183,7 @@ impl Setup {
             hooks: Some(Arc::new(HookProcesses { sandbox: sandbox.clone(), unheld: unheld(config) })),
             pictures: Some(Arc::new(attache_tools::PictureFitter::default())),
             telemetry: telemetry.clone().map(|telemetry| telemetry as Arc<dyn Telemetry>),
-            agents: Agents::builtin(),
+            agents: sources.foreign.with(&Agents::builtin(), &config.agents, &config.file),
             ids,
             clock: clock.clone(),
             settings: Settings {

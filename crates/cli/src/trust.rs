@@ -12,6 +12,7 @@ use crate::args::TrustArgs;
 use crate::config::Config;
 use crate::consents::{change_consents, read_consents};
 use crate::dirs::Dirs;
+use crate::foreign_agents::ForeignHost;
 use crate::mcp::told;
 use crate::project_files::ProjectFiles;
 use crate::projects::{HostProjects, shell_word, shown};
@@ -27,7 +28,7 @@ pub(crate) fn run(config: &Arc<Config>, dirs: &Dirs, args: &TrustArgs) -> Result
     }
     let found =
         ProjectFiles::find(&directory).with_context(|| format!("can't open {}", directory.display()))?;
-    let mistakes = HostProjects::new(config, dirs).mistakes(&found);
+    let mistakes = HostProjects::new(config, dirs, &ForeignHost::without_variables()).mistakes(&found);
     give(dirs, &consents, &FoundProject { found, mistakes }, args)
 }
 

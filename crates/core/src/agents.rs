@@ -54,6 +54,17 @@ pub enum WhenDone {
     WakeParent,
 }
 
+/// What runs the turns of an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum AgentRuntime {
+    /// The loop in this process.
+    #[default]
+    Native,
+    /// An agent that lives elsewhere, by the key that the host's backend knows it by: two projects may have
+    /// different agents of one id.
+    Foreign(Arc<str>),
+}
+
 /// Cheap to clone: what is long is shared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
@@ -87,9 +98,42 @@ pub struct Agent {
     pub transcript: Transcript,
     /// Of a background task.
     pub when_done: WhenDone,
+    /// What runs its turns.
+    pub runtime: AgentRuntime,
 }
 
 impl Agent {
+    /// One that lives elsewhere, by the key that the host's backend knows it by. It has its own instructions
+    /// and tools, so it is told and offered nothing here.
+    pub fn foreign(id: &str, description: &str, key: Arc<str>) -> Self {
+        Self {
+            id: id.into(),
+            mode: AgentMode::All,
+            name: id.into(),
+            description: description.into(),
+            system_prompt: "".into(),
+            offer: ToolOffer::nothing(),
+            commands: Commands::Any,
+            instead: None,
+            permissions: Vec::new(),
+            model: None,
+            thought: None,
+            max_steps: None,
+            output_schema: None,
+            transcript: Transcript::OwnSession,
+            when_done: WhenDone::TellOnly,
+            runtime: AgentRuntime::Foreign(key),
+        }
+    }
+
+    /// The key of an agent that lives elsewhere.
+    pub fn foreign_key(&self) -> Option<&Arc<str>> {
+        match &self.runtime {
+            AgentRuntime::Native => None,
+            AgentRuntime::Foreign(key) => Some(key),
+        }
+    }
+
     pub(crate) fn is_offered(&self, tool: &ToolSpec) -> bool {
         self.offer.covers(tool)
     }
@@ -155,6 +199,16 @@ impl Agents {
     /// Those that are there without any file.
     pub fn builtin() -> Self {
         BUILT_IN.clone()
+    }
+
+    /// With one more, behind the others; it takes the place of another of its id.
+    pub fn with(&self, agent: Agent) -> Self {
+        let mut agents = self.agents.to_vec();
+        match agents.iter_mut().find(|known| known.id == agent.id) {
+            Some(known) => *known = agent,
+            None => agents.push(agent),
+        }
+        Self { agents: Arc::new(agents) }
     }
 
     /// What a manifest says in addition to what is built in.

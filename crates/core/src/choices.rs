@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::nearest::nearest;
 use crate::ports::Model;
+use crate::ports::foreign::{Abilities, AgentOption};
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::ModelRef;
 use crate::watchdog::Approval;
@@ -27,17 +28,28 @@ pub struct Mode {
 pub struct Choices {
     /// Empty while no provider can be used.
     pub models: Arc<[ModelInfo]>,
+    /// What agents of the host take that live elsewhere.
+    pub foreign: Arc<[Abilities]>,
 }
 
 impl Choices {
     /// The configured model is listed also when its provider lists others only.
-    pub(crate) fn gather(model: &dyn Model, configured: Option<&ModelRef>) -> Self {
+    pub(crate) fn gather(
+        model: &dyn Model,
+        configured: Option<&ModelRef>,
+        foreign: Arc<[Abilities]>,
+    ) -> Self {
         let mut models = model.available();
         let unlisted = configured.filter(|wanted| find(&models, wanted).is_none());
         if let Some(info) = unlisted.and_then(|wanted| model.describe(wanted)) {
             models = std::iter::once(info).chain(models.iter().cloned()).collect();
         }
-        Self { models }
+        Self { models, foreign }
+    }
+
+    /// Whether anything that can be chosen takes something.
+    pub fn takes(&self, model: impl Fn(&ModelInfo) -> bool, agent: impl Fn(&Abilities) -> bool) -> bool {
+        self.models.iter().any(model) || self.foreign.iter().any(agent)
     }
 
     /// Whatever its variant.
@@ -122,14 +134,16 @@ pub struct Chosen {
     pub thought_levels: Vec<ThoughtLevel>,
     /// What is in force, which may be less than what was asked for once.
     pub approval: Approval,
+    /// What can be chosen of an agent that lives elsewhere, with what is chosen.
+    pub options: Vec<AgentOption>,
 }
 
 /// In what clients are told of a choice: the mode is the one they know.
 pub const SAME_MODE: &str = "same_mode";
 
 impl Chosen {
-    /// `{agent, modes, approval, model, thought_level, thought_levels}`, the model as `provider/model`; what is
-    /// not there is left out.
+    /// `{agent, modes, approval, model, thought_level, thought_levels, options}`, the model as
+    /// `provider/model`; what is not there is left out.
     pub fn to_json(&self) -> Value {
         let mode = |mode: &Mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description });
         let modes: Vec<Value> = self.modes.iter().map(mode).collect();
@@ -143,6 +157,9 @@ impl Chosen {
         if !self.thought_levels.is_empty() {
             let levels = self.thought_levels.iter().map(|level| level.as_str());
             data["thought_levels"] = levels.collect();
+        }
+        if !self.options.is_empty() {
+            data["options"] = self.options.iter().map(AgentOption::to_json).collect();
         }
         data
     }
@@ -173,6 +190,13 @@ impl Chosen {
             thought: text("thought_level").and_then(ThoughtLevel::parse),
             thought_levels: levels.filter_map(ThoughtLevel::parse).collect(),
             approval: text("approval").and_then(Approval::parse).unwrap_or_default(),
+            options: data
+                .get("options")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(AgentOption::from_json)
+                .collect(),
         })
     }
 }
@@ -180,6 +204,7 @@ impl Chosen {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ports::foreign::AgentOptionValue;
 
     #[test]
     fn a_choice_survives_its_json_form() {
@@ -191,12 +216,23 @@ mod tests {
             thought: None,
             thought_levels: Vec::new(),
             approval: Approval::Ask,
+            options: Vec::new(),
+        };
+        let value = |id: &str| AgentOptionValue { value: id.into(), name: id.into(), description: None };
+        let option = AgentOption {
+            id: "assistant".into(),
+            name: "Assistant".into(),
+            description: Some("Which graph answers".into()),
+            category: None,
+            current: "a".into(),
+            values: vec![value("a"), value("b")],
         };
         let full = Chosen {
             model: Some(ModelRef::new("router", "vendor/model#7")),
             thought: Some(ThoughtLevel::High),
             thought_levels: vec![ThoughtLevel::Off, ThoughtLevel::High],
             approval: Approval::All,
+            options: vec![option],
             ..bare.clone()
         };
         for chosen in [bare, full] {

@@ -154,7 +154,8 @@ impl Shared {
     }
 
     fn gather_choices(ports: &Ports) -> Choices {
-        Choices::gather(&*ports.model, ports.settings.model.as_ref())
+        let foreign = ports.agents.all().filter_map(|agent| ports.backend.abilities(agent)).collect();
+        Choices::gather(&*ports.model, ports.settings.model.as_ref(), foreign)
     }
 
     /// Looks again for models that can be used. Every open session tells its clients when the choice has become

@@ -4,6 +4,7 @@
 //! A patch is of the same type as the row it changes: its keys replace those of the row, and a null removes
 //! one.
 
+mod agents;
 mod directories;
 mod from_file;
 mod object;
@@ -23,6 +24,7 @@ use crate::turn::TurnEnd;
 use crate::watchdog::Approval;
 use object::{read, stored_as_object};
 
+pub(crate) use agents::AgentState;
 pub use tasks::{BackgroundTask, ChildOf};
 
 /// Our key in the metadata of parts and chunks, which clients and providers share with us.

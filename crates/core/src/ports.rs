@@ -13,6 +13,7 @@ pub mod client;
 pub mod compaction;
 pub mod delegate;
 pub mod figures;
+pub mod foreign;
 pub mod hooks;
 pub mod mcp;
 pub mod model;

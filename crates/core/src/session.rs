@@ -15,6 +15,7 @@ use crate::session::activity::{Activity, Happened};
 use crate::session::authority::SessionAuthority;
 use crate::session::children::Children;
 pub(crate) use crate::session::command::SessionCommand;
+use crate::session::foreign::ToldAgent;
 use crate::session::history::ConversationState;
 use crate::session::inbox::Inbox;
 use crate::session::knowledge::SessionKnowledge;
@@ -45,6 +46,7 @@ mod command;
 pub(crate) mod commands;
 pub(crate) mod consent;
 mod end;
+mod foreign;
 pub(crate) mod history;
 mod hooks;
 mod inbox;
@@ -95,6 +97,7 @@ pub(crate) struct Session {
     project: SessionProject,
     setup: KeptSetup,
     news: UntoldNews,
+    foreign: ToldAgent,
     titling: Titling,
     /// Where contents of files are kept; `None` on a host without snapshots.
     snapshots: Option<Arc<SnapshotShelf>>,
@@ -143,6 +146,7 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
         project: SessionProject::default(),
         setup: KeptSetup::default(),
         news: UntoldNews::default(),
+        foreign: ToldAgent::default(),
         titling: Titling::default(),
         snapshots,
         participants: Participants::default(),
@@ -231,6 +235,10 @@ impl Session {
             }
             SessionCommand::SetApproval { approval, reply } => {
                 let chosen = self.set_approval(approval).await;
+                answer(reply, chosen);
+            }
+            SessionCommand::SetOption { id, value, reply } => {
+                let chosen = self.set_option(id, value).await;
                 answer(reply, chosen);
             }
             SessionCommand::ChoicesChanged => self.tell_choices().await,

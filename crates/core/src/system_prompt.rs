@@ -15,6 +15,17 @@ pub struct SystemPrompt {
     pub digest: String,
 }
 
+impl SystemPrompt {
+    /// Of an agent that is told nothing here.
+    pub(crate) fn none() -> Self {
+        Self { text: "".into(), digest: String::new() }
+    }
+
+    pub(crate) fn is_none(&self) -> bool {
+        self.digest.is_empty()
+    }
+}
+
 /// Sections in order: agent prompt, project instructions, skill index, environment, what holds commands and
 /// what asks, as it is for these commands. A section without content is left out. Tools describe themselves in
 /// their schemas.

@@ -38,6 +38,7 @@ mod calls;
 pub(crate) mod close;
 mod context_window;
 mod end;
+pub mod foreign;
 mod gate;
 mod hooks;
 mod incoming;

@@ -39,7 +39,8 @@ impl Variables {
         Self { keys: Arc::new(names.collect()), ..self }
     }
 
-    pub(crate) fn is_own_key(&self, name: &str) -> bool {
+    /// Whether it holds a key of ours.
+    pub fn is_own_key(&self, name: &str) -> bool {
         self.keys.contains(name)
     }
 
@@ -48,7 +49,8 @@ impl Variables {
         Self::new(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<String> {
+    /// Its value.
+    pub fn get(&self, name: &str) -> Option<String> {
         self.values.get(name).cloned()
     }
 

@@ -89,7 +89,7 @@ class PydanticAgent:
             message_history=list(history) or None,
             deferred_tool_results=results,
             instructions=blocks.runtime_context(prompt.context) or None,
-            toolsets=servers.toolsets(prompt.mcp_servers) or None,
+            toolsets=servers.toolsets(prompt.mcp_servers, prompt.directory) or None,
             capabilities=[ToldToAttache(run)],
         ) as agent_run:
             run.on_cancel = agent_run.cancel

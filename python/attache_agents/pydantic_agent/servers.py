@@ -19,8 +19,8 @@ def are_taken() -> bool:
     return True
 
 
-def toolsets(servers: Sequence[Json]) -> list[Any]:
-    """One toolset for each server, its tools named `<server>_<tool>`."""
+def toolsets(servers: Sequence[Json], directory: str) -> list[Any]:
+    """One toolset for each server, its tools named `<server>_<tool>`. Programs run in the directory."""
     if not servers:
         return []
     try:
@@ -32,7 +32,8 @@ def toolsets(servers: Sequence[Json]) -> list[Any]:
             f"`{sys.executable} -m pip install 'pydantic-ai-slim[mcp]>=2'`",
         ) from error
     return [
-        MCPToolset(_transport(server), id=str(server["name"])).prefixed(_prefix(server)) for server in servers
+        MCPToolset(_transport(server, directory), id=str(server["name"])).prefixed(_prefix(server))
+        for server in servers
     ]
 
 
@@ -40,7 +41,7 @@ def _prefix(server: Json) -> str:
     return "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in str(server["name"]))
 
 
-def _transport(server: Json) -> Any:
+def _transport(server: Json, directory: str) -> Any:
     from fastmcp.client.transports import SSETransport, StdioTransport, StreamableHttpTransport
 
     kind = server.get("type")
@@ -50,4 +51,5 @@ def _transport(server: Json) -> Any:
     if kind == "sse":
         return SSETransport(url=server["url"], headers=headers)
     environment = {entry["name"]: entry["value"] for entry in server.get("env") or []}
-    return StdioTransport(server["command"], list(server.get("args") or []), env=environment)
+    place = server.get("directory") or directory or None
+    return StdioTransport(server["command"], list(server.get("args") or []), env=environment, cwd=place)

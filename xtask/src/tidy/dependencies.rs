@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::Finding;
 
 /// Room → rooms it may depend on. A room that is not here may depend on nothing of ours.
-const ALLOWED: [(&str, &[&str]); 20] = [
+const ALLOWED: [(&str, &[&str]); 21] = [
     ("attache-core", &[]),
     ("attache-rpc", &[]),
     ("attache-models", &["attache-core"]),
@@ -20,6 +20,8 @@ const ALLOWED: [(&str, &[&str]); 20] = [
     ("attache-store", &["attache-core"]),
     ("attache-telemetry", &["attache-core"]),
     ("attache-acp", &["attache-core", "attache-rpc"]),
+    // Agents that live elsewhere; those of ACP through its client.
+    ("attache-foreign", &["attache-core", "attache-rpc", "attache-acp-client"]),
     // Clients of agents, ours among them: they know the protocol and nothing behind it.
     ("attache-acp-client", &["attache-rpc"]),
     ("attache-chat", &["attache-rpc", "attache-acp-client"]),
@@ -34,6 +36,7 @@ const ALLOWED: [(&str, &[&str]); 20] = [
             "attache-acp-client",
             "attache-chat",
             "attache-serve",
+            "attache-foreign",
             "attache-http",
             "attache-mcp",
             "attache-mcp-server",

@@ -3,7 +3,7 @@
 
 mod commands;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
 use attache_core::chunk::Chunk;
@@ -70,8 +70,9 @@ pub(super) struct Forwarder {
     own: Arc<OwnPrompts>,
     commands: mpsc::UnboundedReceiver<ForwarderCommand>,
     position: Option<ReadPosition>,
-    /// The last call that a question was recorded for. A turn has one open question at most.
-    asked_about: Option<CallId>,
+    /// The calls of the run that a question was recorded for. One is put at a time; an agent that lives
+    /// elsewhere may have more of them waiting.
+    asked_about: HashSet<CallId>,
     questions: Vec<(CallId, oneshot::Sender<()>)>,
     terminals: Vec<AwaitedTerminal>,
     ended: Vec<EndedPrompt>,
@@ -130,7 +131,7 @@ impl Forwarder {
             own,
             commands,
             position: None,
-            asked_about: None,
+            asked_about: HashSet::new(),
             questions: Vec::new(),
             terminals: Vec::new(),
             ended: Vec::new(),
@@ -279,7 +280,9 @@ impl Forwarder {
         self.buffer.reserve(segment.bytes.min(BATCH_BYTES));
         for entry in segment.entries() {
             if let Chunk::ToolApprovalRequest { call_id, .. } = entry.chunk {
-                self.asked_about = Some(call_id.clone());
+                self.asked_about.insert(call_id.clone());
+            } else if let Chunk::Start { .. } = entry.chunk {
+                self.asked_about.clear();
             }
             for awaited in &mut self.terminals {
                 awaited.written |= shows_terminal(entry.chunk, &awaited.terminal_id);
@@ -324,9 +327,7 @@ impl Forwarder {
                 tracing::debug!("a terminal was no longer waited for");
             }
         }
-        for (_, go) in
-            self.questions.extract_if(.., |(call_id, _)| Some(&*call_id) == self.asked_about.as_ref())
-        {
+        for (_, go) in self.questions.extract_if(.., |(call_id, _)| self.asked_about.contains(&*call_id)) {
             if go.send(()).is_err() {
                 tracing::debug!("a question was withdrawn before it was asked");
             }

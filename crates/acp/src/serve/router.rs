@@ -22,8 +22,9 @@ use super::link::{OpenRequest, SessionLinks, SessionRequest};
 use super::{AgentServices, SessionPace};
 use crate::from_wire::{self, ClientRequest, ConfigValue, Initialize, LoginTerminals};
 use crate::to_wire::{
-    APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION, WireView,
-    config_options, initialize_response, queue_entry, rewind_result, status_result, unrewind_result,
+    AGENT_OPTION, APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION,
+    WireView, config_options, initialize_response, queue_entry, rewind_result, status_result,
+    unrewind_result,
 };
 
 pub(super) struct Router {
@@ -344,8 +345,12 @@ impl ClientConnection {
                 };
                 self.choose(session_id, responder, move |handle| handle.set_approval(approval));
             }
+            of_agent if of_agent.starts_with(AGENT_OPTION) => {
+                let id = of_agent[AGENT_OPTION.len()..].to_owned();
+                self.choose(session_id, responder, move |handle| handle.set_option(id, value));
+            }
             _ => {
-                let known = "mode, model, thought_level, approval";
+                let known = "mode, model, thought_level, approval, and those of the agent";
                 refuse(responder, format!("configId: there is no option {config_id:?}; known: {known}"));
             }
         }

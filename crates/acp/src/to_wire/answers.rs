@@ -60,8 +60,8 @@ pub fn initialize_response(
     agent_version: &str,
 ) -> Result<Value, serde_json::Error> {
     let prompts = PromptCapabilities::new()
-        .image(choices.models.iter().any(|model| model.images))
-        .audio(choices.models.iter().any(|model| model.audio))
+        .image(choices.takes(|model| model.images, |agent| agent.images))
+        .audio(choices.takes(|model| model.audio, |agent| agent.audio))
         .embedded_context(true);
     let sessions = SessionCapabilities::new()
         .list(SessionListCapabilities::new())

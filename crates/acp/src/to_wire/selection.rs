@@ -5,6 +5,7 @@ use agent_client_protocol_schema::v1::{
     SessionConfigSelectOptions, SessionMode, SessionModeState,
 };
 use attache_core::choices::{Choices, Chosen};
+use attache_core::ports::foreign::AgentOption;
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::Approval;
@@ -17,6 +18,9 @@ pub const MODEL_OPTION: &str = "model";
 pub const THOUGHT_OPTION: &str = "thought_level";
 /// The option that chooses what runs without a question.
 pub const APPROVAL_OPTION: &str = "approval";
+
+/// How the options of an agent that lives elsewhere begin, so that none of them is taken for one of ours.
+pub const AGENT_OPTION: &str = "agent.";
 
 /// The value that leaves it to the model how much it thinks.
 pub const DEFAULT_THOUGHT: &str = "default";
@@ -51,7 +55,29 @@ pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOp
         options.push(thought(chosen));
     }
     options.push(approval(chosen.approval));
+    options.extend(chosen.options.iter().map(of_agent));
     options
+}
+
+/// What can be chosen of an agent that lives elsewhere.
+fn of_agent(option: &AgentOption) -> SessionConfigOption {
+    let values: Vec<_> = option
+        .values
+        .iter()
+        .map(|known| {
+            SessionConfigSelectOption::new(known.value.clone(), known.name.clone())
+                .description(known.description.clone())
+        })
+        .collect();
+    let id = format!("{AGENT_OPTION}{}", option.id);
+    let select = SessionConfigOption::select(id, option.name.clone(), option.current.clone(), values)
+        .description(option.description.clone());
+    match option.category.as_deref() {
+        Some("model") => select.category(SessionConfigOptionCategory::Model),
+        Some("thought_level") => select.category(SessionConfigOptionCategory::ThoughtLevel),
+        // `mode` is the option of ours that chooses the agent.
+        Some(_) | None => select.category(SessionConfigOptionCategory::Other("_agent".to_owned())),
+    }
 }
 
 /// Grouped by provider, in the order of their first model. One provider needs no group: there are clients that

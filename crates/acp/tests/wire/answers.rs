@@ -151,7 +151,8 @@ fn modes_and_options_are_complete() {
     let thought_levels = vec![ThoughtLevel::Off, ThoughtLevel::Max];
     let thought = Some(ThoughtLevel::Max);
     let (agent, approval) = ("plan".into(), Approval::Edits);
-    let chosen = Chosen { agent, modes: two_modes(), model, thought, thought_levels, approval };
+    let options = Vec::new();
+    let chosen = Chosen { agent, modes: two_modes(), model, thought, thought_levels, approval, options };
     let options = json!(config_options(&choices(), &chosen));
     let response = json!({ "sessionId": "ses_1", "modes": modes(&chosen), "configOptions": options });
     checked_response("session/new", &response);
@@ -357,6 +358,7 @@ fn models_of_one_provider_need_no_group() {
         thought: None,
         thought_levels: Vec::new(),
         approval: Approval::Ask,
+        options: Vec::new(),
     };
     let mut one = choices();
     one.models = one.models.iter().filter(|info| info.model.provider_id == "acme").cloned().collect();

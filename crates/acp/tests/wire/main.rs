@@ -42,6 +42,7 @@ pub(crate) fn choices() -> Choices {
             model("other", "x", "X"),
             model("acme", "large", "Large"),
         ]),
+        foreign: Arc::new([]),
     }
 }
 

@@ -57,8 +57,8 @@ pub(super) enum FileScope {
 }
 
 /// What a project may set: nothing that says where keys and conversations go, or what holds commands.
-const PROJECT_KEYS: [&str; 8] =
-    ["model", "agent", "approval", "permissions", "hooks", "mcp", "limits", "limits.max_steps"];
+const PROJECT_KEYS: [&str; 9] =
+    ["model", "agent", "agents", "approval", "permissions", "hooks", "mcp", "limits", "limits.max_steps"];
 
 /// Sets what the text says; gives the names of all providers it mentions, also of those with errors.
 pub(super) fn apply(
@@ -134,6 +134,8 @@ impl FileReader<'_> {
                 self.webhooks(item, origin, config);
             } else if path == "serve.tokens" {
                 self.tokens(item, origin, config);
+            } else if path == "agents" {
+                self.agents(item, origin, config);
             } else if path == "hooks" {
                 self.hooks(item, origin, config);
             } else if KEYS
@@ -203,12 +205,12 @@ impl FileReader<'_> {
 }
 
 /// Tables that are no plain keys.
-pub(super) const TABLES: [&str; 7] =
-    ["hooks", "mcp", "permissions", "providers", "schedule", "serve.tokens", "webhooks"];
+pub(super) const TABLES: [&str; 8] =
+    ["agents", "hooks", "mcp", "permissions", "providers", "schedule", "serve.tokens", "webhooks"];
 
 /// The same in words.
 const PROJECT_MAY: &str =
-    "model, agent, approval, limits.max_steps, [[permissions]], [[hooks]] and [mcp.NAME]";
+    "model, agent, approval, limits.max_steps, [[permissions]], [[hooks]], [mcp.NAME] and [agents.NAME]";
 
 /// Whether a path is no key, nor a table that has some.
 fn unknown_here(path: &str) -> bool {

@@ -9,7 +9,10 @@ use attache_core::watchdog::Approval;
 use attache_models::Vendor;
 
 use super::file::{self, FileScope};
-use super::{Config, ConfigError, ConfigErrors, ConfiguredHook, ConfiguredRule, Origin, Sourced, error};
+use super::{
+    Config, ConfigError, ConfigErrors, ConfiguredAgent, ConfiguredHook, ConfiguredRule, Origin, Sourced,
+    error,
+};
 
 /// The values that hold in sessions of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +24,7 @@ pub(crate) struct ProjectConfig {
     pub(crate) rules: Vec<ConfiguredRule>,
     pub(crate) hooks: Vec<ConfiguredHook>,
     pub(crate) servers: Vec<ServerEntry>,
+    pub(crate) agents: Vec<ConfiguredAgent>,
     /// What it says and does not get.
     pub(crate) refused: Vec<String>,
 }
@@ -29,8 +33,8 @@ impl Config {
     /// Reads a project's file on top of this configuration.
     pub(crate) fn of_project(&self, path: &Path, text: &str) -> Result<ProjectConfig, ConfigErrors> {
         let mut errors = Vec::new();
-        let (rules, hooks, servers) = (Vec::new(), Vec::new(), Vec::new());
-        let mut merged = Self { file: PathBuf::from(path), rules, hooks, servers, ..self.clone() };
+        let (rules, hooks, servers, agents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut merged = Self { file: PathBuf::from(path), rules, hooks, servers, agents, ..self.clone() };
         file::apply(text, &mut merged, FileScope::Project, &mut errors);
         let model = said_by(path, merged.model.as_ref());
         if let Some(model) = model.filter(|model| !self.has_provider(&model.value.provider_id)) {
@@ -63,6 +67,7 @@ impl Config {
             rules: merged.rules,
             hooks: merged.hooks,
             servers: super::enabled_servers(&merged.servers),
+            agents: merged.agents,
             refused,
         })
     }
@@ -76,6 +81,7 @@ impl Config {
         merged.limits.max_steps = project.max_steps.unwrap_or(merged.limits.max_steps);
         merged.rules.extend(project.rules);
         merged.hooks.extend(project.hooks);
+        merged.agents.extend(project.agents);
         merged
     }
 
@@ -125,9 +131,9 @@ mod tests {
     type Values = (Option<ModelRef>, Option<String>, Option<Approval>, Option<u32>, Vec<Rule>);
 
     fn values(config: &Config, text: &str) -> Values {
-        let ProjectConfig { model, agent, approval, max_steps, rules, hooks: _, servers, refused } =
+        let ProjectConfig { model, agent, approval, max_steps, rules, hooks: _, servers, agents, refused } =
             of_project(config, text).unwrap();
-        assert!(refused.is_empty() && servers.is_empty());
+        assert!(refused.is_empty() && servers.is_empty() && agents.is_empty());
         let rules = rules.iter().map(ConfiguredRule::rule).collect();
         (
             model.map(|said| said.value),

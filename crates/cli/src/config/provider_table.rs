@@ -46,6 +46,7 @@ impl FileReader<'_> {
             self.providers_named.push(name.to_owned());
             if name.is_empty()
                 || name.contains('/')
+                || name.starts_with("agent:")
                 || name.chars().any(|c| c.is_whitespace() || c.is_control())
             {
                 let reason =

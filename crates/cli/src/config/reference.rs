@@ -1,5 +1,6 @@
 //! The keys there are, for the reference in docs/. For tests only.
 
+use super::agent_table::AGENT_KEYS;
 use super::file::TABLES;
 use super::hook_table::HOOK_KEYS;
 use super::keys::KEYS;
@@ -31,6 +32,7 @@ pub(crate) fn tables() -> Vec<(&'static str, &'static [&'static str])> {
     let tables: Vec<(&str, &[&str])> = vec![
         ("[[permissions]]", &RULE_KEYS),
         ("[[hooks]]", &HOOK_KEYS),
+        ("[agents.NAME]", &AGENT_KEYS),
         ("[mcp.NAME]", &SERVER_KEYS),
         ("[mcp.NAME.oauth]", &OAUTH_KEYS),
         ("[[schedule]]", &SCHEDULE_KEYS),

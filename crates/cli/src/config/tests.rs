@@ -90,11 +90,11 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "modle = \"a/b\"",
-            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, schedule, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search, webhooks)",
+            "~/config.toml:1: unknown key `modle`, did you mean `model`? (valid here: agent, agents, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, schedule, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search, webhooks)",
         ),
         (
             "\n\nxyz = 1",
-            "~/config.toml:3: unknown key `xyz` (valid here: agent, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, schedule, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search, webhooks)",
+            "~/config.toml:3: unknown key `xyz` (valid here: agent, agents, approval, catalogue, chat_keys, chat_plain, client_fs, durability, hooks, limits, mcp, model, permissions, providers, sandbox, schedule, serve, skills, small_model, snapshots, store, telemetry, thoughts, web_search, webhooks)",
         ),
         (
             "[[permissions]]\npermission = \"bash\"",

@@ -16,7 +16,7 @@ use crate::setup::{Sources, looking_workspace};
 
 pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     let Ok(root) = std::env::current_dir() else { return Vec::new() };
-    let projects = HostProjects::new(&sources.config, &sources.dirs);
+    let projects = HostProjects::new(&sources.config, &sources.dirs, &sources.foreign);
     let settings = projects.settings_now(&root);
     let mut findings = vec![agents(sources, &projects, &root, &settings)];
     findings.extend(skills(sources, &root).await);

@@ -77,7 +77,7 @@ pub(super) async fn log_out(sources: &Sources, name: &str) -> Result<ExitCode> {
 /// The server of this name or address, as a session in the current directory would have it.
 async fn plan(sources: &Sources, name: &str, logins: Arc<ServerLogins>) -> Result<LoginPlan> {
     let root = std::env::current_dir().context("the current directory can't be found")?;
-    let settings = HostProjects::new(&sources.config, &sources.dirs).settings(&root).await;
+    let settings = HostProjects::new(&sources.config, &sources.dirs, &sources.foreign).settings(&root).await;
     if settings.waiting_servers.iter().any(|waiting| waiting.name == name) {
         bail!("the project's MCP server `{name}` waits for your consent: attache trust");
     }

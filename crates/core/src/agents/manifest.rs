@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Agent, AgentMode, Agents, ToolOffer, Transcript, WhenDone, pinned};
+use super::{Agent, AgentMode, AgentRuntime, Agents, ToolOffer, Transcript, WhenDone, pinned};
 use crate::front_matter::{FrontMatter, FrontMatterError, FrontNode, NodeValue};
 use crate::json_schema::Schema;
 use crate::nearest::meant;
@@ -119,6 +119,7 @@ impl ManifestReader<'_> {
                 Some(false) => WhenDone::TellOnly,
                 None => base.map(|base| base.when_done).unwrap_or_default(),
             },
+            runtime: AgentRuntime::Native,
             id: id.into(),
             mode,
             offer,

@@ -92,6 +92,11 @@ impl SessionHandle {
         self.ask_fallible(|reply| SessionCommand::SetApproval { approval, reply })
     }
 
+    /// Chooses something of an agent that lives elsewhere, from the next turn on.
+    pub fn set_option(&self, id: String, value: String) -> SessionReply<Chosen> {
+        self.ask_fallible(|reply| SessionCommand::SetOption { id, value, reply })
+    }
+
     /// Changes the row (title …) without a turn.
     pub fn patch(&self, patch: SessionPatch) -> SessionReply<()> {
         self.ask_fallible(|reply| SessionCommand::Patch { patch: Box::new(patch), reply })

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Ask, Said};
+use super::foreign::{Abilities, AgentOption, SessionOpening};
 use super::model::{ModelInfo, ThoughtLevel};
 use super::store::{ModelRef, SessionPatch, StoreError, StoreResult};
 use super::tool::Workspace;
@@ -22,7 +23,7 @@ use crate::conversation::Conversation;
 use crate::events::RunState;
 use crate::hooks::Hooks;
 use crate::hub;
-use crate::ids::{CallId, MessageId};
+use crate::ids::{CallId, MessageId, SessionId};
 use crate::journal::{Author, Journal};
 use crate::part::ToolPart;
 use crate::snapshot::SnapshotShelf;
@@ -30,6 +31,7 @@ use crate::spans::TurnTrace;
 use crate::system_prompt::SystemPrompt;
 use crate::toolbox::OfferedTools;
 use crate::turn::TurnEnd;
+use crate::turn::foreign::ForeignStart;
 use crate::turn::permissions::TurnPermissions;
 use crate::turn::usage::{SessionCost, TurnUsage};
 use crate::watchdog::Always;
@@ -38,6 +40,22 @@ use crate::watchdog::Always;
 pub trait Backend: Send + Sync + Debug {
     /// A turn that has not begun; nothing happens before it is run.
     fn turn(&self, context: TurnContext) -> Box<dyn BackendTurn>;
+
+    /// What an agent takes that lives elsewhere; `None` for one whose turns need a model.
+    fn abilities(&self, _agent: &Agent) -> Option<Abilities> {
+        None
+    }
+
+    /// What can be chosen of such an agent in a session.
+    fn options(&self, _agent: &Agent, _session: &SessionId) -> Vec<AgentOption> {
+        Vec::new()
+    }
+
+    /// A session with such an agent begins, or goes on with it: what starts slowly may start now.
+    fn open(&self, _agent: &Agent, _opening: SessionOpening) {}
+
+    /// A session has ended here. Its row may stay.
+    fn forget(&self, _session: &SessionId) {}
 
     /// The turn of a process that ended while a person was asked. `None`: it can't go on; the session then
     /// fails the call and ends the turn.
@@ -155,6 +173,11 @@ impl TurnLeftovers {
     pub fn reread(conversation: Conversation) -> Self {
         Self { conversation: Some(conversation), ..Self::default() }
     }
+
+    /// The next turn goes on from this conversation, which has every finished step of this one.
+    pub fn extend(conversation: Conversation) -> Self {
+        Self { conversation: Some(conversation), history: NextHistory::Extend, ..Self::default() }
+    }
 }
 
 /// Where the next turn has its conversation from.
@@ -257,6 +280,12 @@ pub struct TurnContext {
     pub(crate) retrying: RetryState,
     /// Whether a prompt waits that is to change the turn's course.
     pub steering: Steering,
+    /// What the answer has used so far.
+    pub(crate) used: TurnUsage,
+    /// Of an agent that lives elsewhere.
+    pub foreign: Option<ForeignStart>,
+    /// A step was too large to be kept.
+    pub(crate) has_gaps: bool,
 }
 
 /// What is known of a turn whose process ended while a person was asked.
@@ -266,7 +295,6 @@ pub struct InterruptedTurn {
     pub finished_steps: usize,
     /// The call that waits for an answer.
     pub open_call: ToolPart,
-    pub(crate) usage: TurnUsage,
 }
 
 /// Records the chunks of one answer, and of nothing else.

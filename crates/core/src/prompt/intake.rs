@@ -37,7 +37,10 @@ pub(crate) async fn take(
 
 /// Whether the model takes every file of a prompt that is kept already.
 pub(crate) fn check(hub: &hub::Shared, parts: &[Part], model: &ModelInfo) -> Result<(), HubError> {
-    check_by(hub, parts, model, &|info, mime| hub.ports.model.takes(info, mime))
+    check_by(hub, parts, model, &|info, mime| match info.foreign_agent() {
+        Some(_) => Kind::of(mime).is_some_and(|kind| kind.is_taken_by(info)),
+        None => hub.ports.model.takes(info, mime),
+    })
 }
 
 fn check_by(

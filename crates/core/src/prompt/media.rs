@@ -179,8 +179,11 @@ pub fn check(
             true => mime.to_owned(),
             false => kind.in_words().to_owned(),
         };
-        let advice = advice(mime, available, takes);
-        return Err(NotTaken { index, what, model: chosen.model.to_string(), advice });
+        let (model, advice) = match chosen.foreign_agent() {
+            Some(agent) => (format!("the agent `{agent}`"), "leave it out".to_owned()),
+            None => (chosen.model.to_string(), advice(mime, available, takes)),
+        };
+        return Err(NotTaken { index, what, model, advice });
     }
     Ok(())
 }

@@ -133,7 +133,7 @@ pub(crate) async fn brought_back(segment: SharedSegment, blobs: &dyn Blobs) -> S
 }
 
 /// The same for the parts of a prompt.
-pub(crate) async fn parts_brought_back(mut parts: Vec<Part>, blobs: &dyn Blobs) -> StoreResult<Vec<Part>> {
+pub async fn parts_brought_back(mut parts: Vec<Part>, blobs: &dyn Blobs) -> StoreResult<Vec<Part>> {
     for part in &mut parts {
         let digest = match &*part {
             Part::File { url, .. } => url.strip_prefix(BLOB_SCHEME),

@@ -42,6 +42,9 @@ fn describe(hub: &hub::Shared, model: &ModelRef) -> Option<ModelInfo> {
 impl Session {
     pub(super) fn chosen(&self) -> Result<Chosen, HubError> {
         let agent = self.current_agent()?;
+        if self.abilities(&agent).is_some() {
+            return self.chosen_of_foreign(&agent);
+        }
         let info = self.model_for(&agent);
         // A session can be read without any model; what it had is what it would have again.
         let had = || self.row.model.as_ref().map(ModelRef::without_variant);
@@ -52,11 +55,12 @@ impl Session {
             model: info.as_ref().map(|info| info.model.clone()).or_else(had),
             thought_levels: info.map(|info| info.thought_levels).unwrap_or_default(),
             approval: self.approval(),
+            options: Vec::new(),
         })
     }
 
     /// The session of a subagent has its agent and no other.
-    fn modes(&self) -> Result<Arc<[Mode]>, HubError> {
+    pub(super) fn modes(&self) -> Result<Arc<[Mode]>, HubError> {
         if self.row.metadata.child_of().is_none() {
             return Ok(self.agents().modes());
         }
@@ -109,6 +113,9 @@ impl Session {
 
     /// The same for an agent.
     pub(super) fn model_for(&self, agent: &Agent) -> Option<ModelInfo> {
+        if let Some(abilities) = self.abilities(agent) {
+            return Some(abilities.stand_in(agent));
+        }
         let wanted = self.wanted_model(agent).and_then(|model| self.describe(&model));
         wanted.or_else(|| model_of(&self.hub, &self.row))
     }
@@ -142,6 +149,9 @@ impl Session {
 
     /// The model that was chosen for an agent, if it can't be used.
     fn missing_model(&self, agent: &Agent) -> Option<ModelRef> {
+        if agent.foreign_key().is_some() {
+            return None;
+        }
         let missing = self.wanted_model(agent).filter(|model| self.describe(model).is_none());
         missing.map(|model| model.without_variant())
     }
@@ -224,6 +234,7 @@ impl Session {
     /// Only what is listed, or what is in use already. How much to think is kept if the new model knows that
     /// level.
     pub(super) async fn set_model(&mut self, model: ModelRef) -> Result<Chosen, HubError> {
+        self.demand_native("the model")?;
         let wanted = self.wanted_model(&self.current_agent()?);
         if wanted.is_some_and(|known| known.names_same_model(&model)) {
             return self.chosen();
@@ -238,6 +249,7 @@ impl Session {
     }
 
     pub(super) async fn set_thought(&mut self, level: Option<ThoughtLevel>) -> Result<Chosen, HubError> {
+        self.demand_native("how much it thinks")?;
         let info = self.current_model().ok_or_else(|| self.hub.no_model())?;
         if info.thought_levels.is_empty() {
             return Err(HubError::Invalid(format!("`{}` can't be told how much to think", info.model)));

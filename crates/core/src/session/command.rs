@@ -64,6 +64,12 @@ pub(crate) enum SessionCommand {
         approval: Approval,
         reply: Reply<Chosen>,
     },
+    /// Of an agent that lives elsewhere.
+    SetOption {
+        id: String,
+        value: String,
+        reply: Reply<Chosen>,
+    },
     /// What can be chosen has become another.
     ChoicesChanged,
     Patch {

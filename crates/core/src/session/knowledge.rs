@@ -244,6 +244,9 @@ impl Session {
 
     /// The same of its model, which the agent may have.
     pub(super) fn model_of(&self, choice: &TurnChoice, agent: &Agent) -> Option<ModelInfo> {
+        if agent.foreign_key().is_some() {
+            return self.model_for(agent);
+        }
         let named = choice.model.as_deref().and_then(|model| model_named(self, model).ok());
         named.and_then(|model| self.describe(&model)).or_else(|| self.model_for(agent))
     }

@@ -84,6 +84,7 @@ impl Session {
 
     async fn leave(&mut self) {
         self.toolbox.session_ended(&self.id).await;
+        self.hub.ports.backend.forget(&self.id);
         self.close_servers().await;
         if self.give_back().await.is_err() {
             // Once more: a store that failed may work again, and nothing comes back to this.

@@ -161,9 +161,11 @@ impl Session {
         let setup = self.setup(&choice)?;
         let trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, started_at, Some(&setup));
         self.measures.begin_trace(trace);
-        let context = self.turn_context(setup, live, conversation);
+        let mut context = self.turn_context(setup, live, conversation);
+        context.used = usage;
+        context.foreign = self.foreign_start(&context.setup.agent).await?;
         let handle = TurnHandle::of(&context, live.clone());
-        let interrupted = InterruptedTurn { finished_steps, open_call, usage };
+        let interrupted = InterruptedTurn { finished_steps, open_call };
         let again = self.hub.ports.backend.turn_again(context, interrupted).await;
         let Some((turn, ask)) = again else { return Ok(false) };
         // The turn that goes on may start some of its own before the next prompt tells of them.

@@ -136,19 +136,24 @@ impl Session {
         };
         let mut parts = firing.parts;
         if command.is_none() {
-            parts.extend(self.environment_news(&setup, &conversation).await);
+            if setup.agent.foreign_key().is_none() {
+                parts.extend(self.environment_news(&setup, &conversation).await);
+            }
             self.settle_rewinds(conversation.is_empty());
         }
         self.store_start(&live, &setup, firing.place, &parts).await?;
         self.conversation.set_last_seq(live.first_seq + 1);
         if command.is_none() {
-            self.tell_of_described(&parts);
+            if setup.agent.foreign_key().is_none() {
+                self.tell_of_described(&parts);
+            }
             conversation.push(Passage::new(firing.message_id, Role::User, parts));
         }
         let now = self.hub.ports.clock.now_ms();
         let trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, now, Some(&setup));
         self.measures.begin_trace(trace);
         let mut context = self.turn_context(setup, &live, conversation);
+        context.foreign = self.foreign_start(&context.setup.agent).await?;
         context.runtime_context = firing.runtime_context.into();
         context.client = firing.client;
         self.publish(EventKind::TurnStarted { message_id: live.user_message_id.clone() });
@@ -170,6 +175,13 @@ impl Session {
     /// fires meanwhile.
     async fn answer_command(&mut self, context: TurnContext, handle: TurnHandle, command: &Invocation) {
         let action = self.command_action(command);
+        let foreign = context.setup.agent.foreign_key().map(|_| context.setup.agent.id.clone());
+        let action = match (action, foreign) {
+            (Ok(CommandAction::Compaction), Some(agent)) => Err(format!(
+                "`{agent}` keeps its own context; a conversation can be shortened where attache asks the model."
+            )),
+            (action, _) => action,
+        };
         if let Ok(CommandAction::Compaction) = action {
             let turn = CompactionTurn::new(context, command.arguments.clone());
             self.activity.run(Running::start(Box::new(turn), handle, TurnStart::Beginning));
@@ -226,7 +238,7 @@ impl Session {
             false => self.answer_metadata(setup),
         };
         let new_prompt = !self.setup.is_prompt_stored(&setup.system.digest);
-        if new_prompt && !is_command {
+        if new_prompt && !is_command && !setup.system.is_none() {
             let (digest, body) = (setup.system.digest.clone(), setup.system.text.to_string());
             changes.push(Change::PutSystemPrompt { digest, body });
         }
@@ -271,7 +283,7 @@ impl Session {
         if let Some(title) = &title {
             self.row.metadata.set_title(title);
         }
-        if !is_command {
+        if !is_command && !setup.system.is_none() {
             self.setup.prompt_is_stored(&setup.system.digest);
         }
         Ok(())
@@ -292,7 +304,9 @@ impl Session {
     fn answer_metadata(&self, setup: &TurnSetup) -> MessageMeta {
         let mut metadata = TurnUsage::default().metadata();
         metadata.set_model(&setup.model_ref().to_string());
-        metadata.set_system_prompt_digest(&setup.system.digest);
+        if !setup.system.is_none() {
+            metadata.set_system_prompt_digest(&setup.system.digest);
+        }
         metadata.set_tools(setup.tools.specs().iter().map(|spec| &*spec.id));
         if *setup.agent.id != *self.row.agent {
             metadata.set_agent(&setup.agent.id);

@@ -119,7 +119,7 @@ impl Session {
 
     /// Begins to connect, unless that was done before.
     pub(super) fn connect_servers(&mut self) {
-        if self.servers.open.is_some() {
+        if self.servers.open.is_some() || self.open_foreign() {
             return;
         }
         let Some(servers) = self.hub.ports.servers.clone() else { return self.tell_of_no_servers() };

@@ -20,10 +20,11 @@ use crate::ports::model::ModelInfo;
 use crate::ports::store::LiveRun;
 use crate::ports::tool::Workspace;
 use crate::scope::Guarded;
-use crate::system_prompt;
+use crate::system_prompt::{self, SystemPrompt};
 use crate::task::TaskTool;
 use crate::toolbox::{Looked, Offering};
 use crate::turn::permissions::TurnPermissions;
+use crate::turn::usage::TurnUsage;
 use crate::watchdog::Commands;
 
 /// The setup of the last turn, kept while agent, model and tools stay the same.
@@ -96,7 +97,10 @@ impl Session {
         self.tell_of_missing_model(MissingModelNotice::News);
         let Some(info) = self.current_model() else { return Err(self.hub.no_model()) };
         self.know().await;
-        self.capture_environment(&info).await?;
+        // An agent that lives elsewhere has its own instructions.
+        if info.foreign_agent().is_none() {
+            self.capture_environment(&info).await?;
+        }
         self.setup(choice)
     }
 
@@ -105,6 +109,10 @@ impl Session {
     pub(super) fn setup(&mut self, choice: &TurnChoice) -> Result<Arc<TurnSetup>, HubError> {
         self.check_lineage()?;
         let agent = self.agent_of(choice)?;
+        if agent.foreign_key().is_some() && self.commands_of(&agent) == Commands::OnlyReading {
+            let reason = format!("`{}` works elsewhere and can't be held to reading", agent.id);
+            return Err(HubError::Invalid(reason));
+        }
         let had = || self.row.model.as_ref().map(|model| ModelInfo::undescribed(model.without_variant()));
         let model = self.model_of(choice, &agent).or_else(had).ok_or_else(|| self.hub.no_model())?;
         let thought = self.thought_for(&agent, &model);
@@ -131,7 +139,10 @@ impl Session {
         // byte.
         let (instructions, environment) = (self.instructions(), self.environment());
         let commands = self.commands_of(&agent);
-        let system = system_prompt::assemble(&agent, &instructions, &index, &environment, commands);
+        let system = match agent.foreign_key() {
+            None => system_prompt::assemble(&agent, &instructions, &index, &environment, commands),
+            Some(_) => SystemPrompt::none(),
+        };
         let setup = Arc::new(TurnSetup {
             max_steps: agent.max_steps.unwrap_or_else(|| self.max_steps()),
             agent,
@@ -235,6 +246,9 @@ impl Session {
             trace: self.measures.trace().cloned(),
             retrying: RetryState::default(),
             steering: Steering::default(),
+            used: TurnUsage::default(),
+            foreign: None,
+            has_gaps: false,
         }
     }
 }

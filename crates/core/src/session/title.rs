@@ -249,7 +249,7 @@ fn beginning(passages: &[Arc<Passage>]) -> String {
 }
 
 /// Tells everybody of a title.
-pub(super) fn title_chunk(title: &str) -> Chunk {
+pub(crate) fn title_chunk(title: &str) -> Chunk {
     Chunk::transient_data("title", json!({ "title": title }))
 }
 

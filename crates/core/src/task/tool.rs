@@ -300,6 +300,10 @@ impl Tool for TaskTool {
 
 /// Whether nothing that the agent is offered changes anything.
 fn only_reads(agent: &Agent, hub: &Shared) -> bool {
+    // What it does elsewhere is not known.
+    if agent.foreign_key().is_some() {
+        return false;
+    }
     let mut offered = hub.ports.tools.iter().flat_map(|source| source.tools().to_vec());
     offered.all(|tool| {
         let spec = tool.spec();

@@ -10,6 +10,7 @@ use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::compaction;
 use crate::ids::CallId;
 use crate::journal::{Author, Journal};
+use crate::metadata::own;
 use crate::part::{ToolPart, ToolState};
 use crate::ports::store::StoreResult;
 use crate::ports::tool::ToolKind;
@@ -73,6 +74,13 @@ impl CutShort {
     }
 
     fn of(&self, open: &OpenCall) -> String {
+        if open.runs == RunsWhere::Elsewhere && open.has_input() {
+            let why = self
+                .begun
+                .strip_prefix(NOT_RUN)
+                .map_or(self.begun.as_str(), |why| why.trim_start_matches(": "));
+            return format!("{why}; it may have had effects");
+        }
         match (open.state, open.may_have_done_something) {
             // Its beginning is recorded before it does anything.
             (ToolState::OutputAvailable, true) => format!("{}; it may have had effects", self.begun),
@@ -148,6 +156,36 @@ struct OpenCall {
     input: Option<Value>,
     /// As far as its looks say.
     may_have_done_something: bool,
+    runs: RunsWhere,
+}
+
+/// Who runs a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunsWhere {
+    Here,
+    /// An agent that lives elsewhere: it does not say when it begins.
+    Elsewhere,
+}
+
+impl OpenCall {
+    /// Whether it may have begun, for all that is known here.
+    fn has_input(&self) -> bool {
+        match self.state {
+            ToolState::InputAvailable | ToolState::ApprovalResponded | ToolState::OutputAvailable => true,
+            ToolState::InputStreaming
+            | ToolState::ApprovalRequested
+            | ToolState::OutputError
+            | ToolState::OutputDenied => false,
+        }
+    }
+}
+
+fn runs_where(tool: &ToolPart) -> RunsWhere {
+    let ours = tool.tool_metadata.as_ref().and_then(own);
+    match ours.and_then(|ours| ours.get("elsewhere")?.as_bool()) {
+        Some(true) => RunsWhere::Elsewhere,
+        Some(false) | None => RunsWhere::Here,
+    }
 }
 
 /// Whether a call that ran may have changed anything. One whose kind is not known may.
@@ -171,6 +209,7 @@ fn open_calls(journal: &Journal) -> Vec<OpenCall> {
             state: tool.state,
             input: tool.input.clone(),
             may_have_done_something: may_do_something(tool),
+            runs: runs_where(tool),
         };
         tools.map(open).collect()
     });

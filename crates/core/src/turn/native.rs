@@ -9,7 +9,6 @@ use super::hooks::TurnHooks;
 use super::making_room::RoomTried;
 use super::nothing_said::ToldOfIdleAnswer;
 use super::repeats::{Repeats, Repetition};
-use super::usage::TurnUsage;
 use crate::chunk::FinishReason;
 use crate::ports::BoxFuture;
 use crate::ports::backend::{
@@ -36,10 +35,9 @@ impl Backend for NativeBackend {
         interrupted: InterruptedTurn,
     ) -> BoxFuture<'static, Option<(Box<dyn BackendTurn>, Arc<Ask>)>> {
         Box::pin(async move {
-            let InterruptedTurn { finished_steps, open_call, usage } = interrupted;
+            let InterruptedTurn { finished_steps, open_call } = interrupted;
             let mut turn = Turn::new(context);
             turn.steps = finished_steps as u32 + 1;
-            turn.used = usage;
             turn.reason = FinishReason::ToolCalls;
             let input = open_call.input.unwrap_or_default();
             let mut call = Call::new(&turn, open_call.call_id, open_call.tool_name, input, Repetition::FIRST);
@@ -98,7 +96,7 @@ impl Turn {
             trace: context.trace,
             cancel: context.cancel,
             steps: 0,
-            used: TurnUsage::default(),
+            used: context.used,
             cost: context.cost,
             room_tried: RoomTried::default(),
             summarised: false,

@@ -16,7 +16,7 @@ use crate::ports::tool::{FoundPicture, Presentation, Shown, ToolOutcome};
 use crate::watchdog::Verdict;
 
 /// The transient chunk that stores an answer; it makes no part of its own.
-pub(super) fn approval(ask: &Ask, approved: bool, reason: Option<&str>, decision: Option<&Verdict>) -> Chunk {
+pub(crate) fn approval(ask: &Ask, approved: bool, reason: Option<&str>, decision: Option<&Verdict>) -> Chunk {
     let mut data = json!({
         "approval_id": ask.approval_id,
         "call_id": ask.call_id,
@@ -30,7 +30,7 @@ pub(super) fn approval(ask: &Ask, approved: bool, reason: Option<&str>, decision
     Chunk::transient_data("approval", data)
 }
 
-pub(super) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chunk {
+pub(crate) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chunk {
     Chunk::ToolOutputAvailable {
         call_id: call_id.clone(),
         output: Value::Null,

@@ -46,7 +46,7 @@ impl TurnUsage {
         }
     }
 
-    fn add(&mut self, step: &Self) {
+    pub(crate) fn add(&mut self, step: &Self) {
         self.tokens.add(&step.tokens);
         if let Some(cost) = step.cost_usd {
             self.cost_usd = Some(to_nano(self.cost_usd.unwrap_or_default() + cost));
@@ -135,7 +135,7 @@ impl Turn {
     }
 }
 
-fn counts(usage: &Usage) -> Value {
+pub(crate) fn counts(usage: &Usage) -> Value {
     json!({
         "input": usage.input,
         "output": usage.output,

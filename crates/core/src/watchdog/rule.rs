@@ -77,8 +77,8 @@ pub(super) const NETWORK: &str = "network";
 /// Kinds of access. The tools of these names are judged by what they touch.
 pub(super) const ACCESSES: [&str; 4] = [READ, EDIT, BASH, NETWORK];
 
-/// Tools of other servers are named `mcp:SERVER:TOOL`.
-const MCP: &str = "mcp:";
+/// Tools of others are named `mcp:SERVER:TOOL` and `agent:NAME:TOOL`.
+const OF_OTHERS: [&str; 2] = ["mcp:", "agent:"];
 
 /// What others call a permission, and what it is called here.
 const OTHER_NAMES: [(&str, &str); 9] = [
@@ -152,7 +152,9 @@ impl Rule {
             rest.split_once(':').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
         };
         Self::known_permissions().any(|known| known == permission)
-            || permission.strip_prefix(MCP).is_some_and(names_a_foreign_tool)
+            || OF_OTHERS
+                .iter()
+                .any(|prefix| permission.strip_prefix(prefix).is_some_and(names_a_foreign_tool))
     }
 
     /// Whether its pattern is a path, which may be written relative to the session's root.
@@ -237,7 +239,16 @@ mod tests {
 
     #[test]
     fn rules_are_about_accesses_tools_and_tools_of_servers() {
-        for known in ["read", "bash", "todo", "web_fetch", "mcp:github:create_issue", "mcp:github:*"] {
+        for known in [
+            "read",
+            "bash",
+            "todo",
+            "web_fetch",
+            "mcp:github:create_issue",
+            "mcp:github:*",
+            "agent:support:refund",
+            "agent:support:*",
+        ] {
             assert!(Rule::is_known_permission(known), "{known}");
         }
         for unknown in ["", "Read", "shell", "mcp", "mcp:", "mcp:github", "mcp::x", "*"] {

@@ -1,0 +1,102 @@
+//! Makes the agents of `[agents.NAME]`: each backend gets its settings, its headers and its variables here.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use attache_core::agents::{Agent, Agents};
+use attache_core::ports::mcp::HiddenText;
+use attache_foreign::agent::ForeignAgent;
+use attache_foreign::{
+    AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent, LangGraphSettings, UnusableAgent,
+};
+use attache_mcp::Variables;
+
+use crate::config::{AgentBackend, AgentOwner, ConfiguredAgent};
+
+/// What agents that live elsewhere are made of.
+#[derive(Clone, Debug)]
+pub(crate) struct ForeignHost {
+    /// Those that were made so far.
+    pub(crate) agents: ForeignAgents,
+    pub(crate) variables: Variables,
+}
+
+impl ForeignHost {
+    /// For who looks at a configuration and runs nothing.
+    pub(crate) fn without_variables() -> Self {
+        Self { agents: ForeignAgents::default(), variables: Variables::new(std::iter::empty()) }
+    }
+
+    /// These beside the agents that there are. What can't be used says so in its sessions.
+    pub(crate) fn with(&self, agents: &Agents, configured: &[ConfiguredAgent], place: &Path) -> Agents {
+        configured.iter().fold(agents.clone(), |agents, one| agents.with(self.one(one, place)))
+    }
+
+    fn one(&self, configured: &ConfiguredAgent, place: &Path) -> Agent {
+        let kind = configured.backend.kind();
+        // The same entry of the same file is the same agent; a changed one is another.
+        let entry = format!("{:?}", configured.backend);
+        let digest = attache_core::prompt::digest(entry.as_bytes());
+        let key: Arc<str> = format!("{}#{}#{digest}", place.display(), configured.name).into();
+        self.agents.add(key.clone(), || {
+            self.make(configured).unwrap_or_else(|problem| {
+                tracing::warn!(agent = %configured.name, problem, "an agent can't be used");
+                Arc::new(UnusableAgent { kind, name: configured.name.clone(), problem })
+            })
+        });
+        let description = configured.description.clone();
+        let description =
+            description.unwrap_or_else(|| format!("Answers by {}", reached(&configured.backend)));
+        Agent::foreign(&configured.name, &description, key)
+    }
+
+    /// One arm per backend: the place where a new one gets its settings.
+    fn make(&self, configured: &ConfiguredAgent) -> Result<Arc<dyn ForeignAgent>, String> {
+        let owner = configured.owner;
+        match &configured.backend {
+            AgentBackend::AiSdk { url, headers, history, images, audio, pdf } => {
+                let headers = self.headers(headers, owner)?;
+                let (url, history) = (url.clone(), *history);
+                let (images, audio, pdf) = (*images, *audio, *pdf);
+                let settings = AiSdkSettings { url, headers, history, images, audio, pdf };
+                Ok(Arc::new(AiSdkAgent::new(settings).map_err(|error| error.to_string())?))
+            }
+            AgentBackend::LangGraph { url, headers, assistant, images, audio } => {
+                let headers = self.headers(headers, owner)?;
+                let (url, assistant) = (url.clone(), assistant.clone());
+                let (images, audio) = (*images, *audio);
+                let settings = LangGraphSettings { url, headers, assistant, images, audio };
+                Ok(Arc::new(LangGraphAgent::new(settings).map_err(|error| error.to_string())?))
+            }
+            AgentBackend::Python { .. } | AgentBackend::Acp { .. } => {
+                Err(format!("backend `{}` can't be started by this version", configured.backend.kind()))
+            }
+        }
+    }
+
+    fn headers(&self, written: &[(String, HiddenText)], owner: AgentOwner) -> Result<Headers, String> {
+        let pairs = written.iter().map(|(name, value)| (name.as_str(), value.expose()));
+        let resolved = Headers::resolve(pairs, |name| match owner {
+            // Whoever wrote the project's file would get our keys.
+            AgentOwner::Project if self.variables.is_own_key(name) => None,
+            AgentOwner::User | AgentOwner::Project => self.variables.get(name),
+        });
+        resolved.map_err(|error| error.to_string())
+    }
+}
+
+fn reached(backend: &AgentBackend) -> String {
+    match backend {
+        AgentBackend::AiSdk { url, .. } => format!("an AI SDK endpoint at {}", host(url)),
+        AgentBackend::LangGraph { url, .. } => format!("a LangGraph server at {}", host(url)),
+        AgentBackend::Python { module, .. } => format!("the Python agent {module}"),
+        AgentBackend::Acp { command, .. } => {
+            format!("the ACP agent {}", command.first().map(String::as_str).unwrap_or_default())
+        }
+    }
+}
+
+fn host(url: &url::Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}{port}", url.host_str().unwrap_or_default())
+}

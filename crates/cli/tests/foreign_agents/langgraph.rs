@@ -1,0 +1,142 @@
+//! A graph of LangChain on a LangGraph server with its in-memory runtime.
+
+use attache_testkit::binary::Home;
+use attache_testkit::client::Reply;
+use serde_json::{Value, json};
+
+use crate::peer::*;
+
+fn entry(peer: &Peer) -> String {
+    format!("backend = \"langgraph\"\nurl = \"http://{}\"\nassistant = \"agent\"\n", peer.address)
+}
+
+async fn server() -> (Peer, Home) {
+    let peer = Peer::python("langgraph").await;
+    let home = home_with(&entry(&peer), "");
+    (peer, home)
+}
+
+#[tokio::test]
+async fn its_thread_is_the_session_and_a_new_process_goes_on_with_it() {
+    let (_peer, home) = server().await;
+    let (agent, session) = opened(&home).await;
+    assert_eq!(told(&agent, &session, "hi").await, "Hello world");
+    let mark = agent.client.mark();
+    assert_eq!(told(&agent, &session, "the weather").await, "Result: clear");
+    let updates = agent.client.updates_since(mark, &session);
+    assert_eq!(calls(&updates), [("call-1".to_owned(), "completed".to_owned())]);
+    assert_eq!(told(&agent, &session, "the history").await, "human ai human ai tool ai human");
+    agent.finish(&home).await;
+    let again = home.start();
+    again.initialize().await;
+    let loaded = again.load(&session, &home.workspace()).await;
+    assert_eq!(text_of(&loaded), "Hello worldResult: clearhuman ai human ai tool ai human");
+    let said = told(&again, &session, "the history").await;
+    assert_eq!(said, "human ai human ai tool ai human ai human");
+    again.finish(&home).await;
+}
+
+#[tokio::test]
+async fn what_interrupts_it_is_asked_and_the_answer_resumes_it() {
+    let (_peer, home) = server().await;
+    let (agent, session) = opened(&home).await;
+    agent.client.always_choose("allow_once");
+    assert_eq!(told(&agent, &session, "please refund").await, "Result: refunded 5");
+    agent.client.always_choose("reject_once");
+    let mark = agent.client.mark();
+    assert_eq!(told(&agent, &session, "please refund").await, "Result: the user rejected this call");
+    let updates = agent.client.updates_since(mark, &session);
+    assert_eq!(calls(&updates).last().map(|(_, status)| status.as_str()), Some("failed"));
+    let mut answers = ["allow_once", "reject_once"].into_iter();
+    agent.client.set_policy(move |_, params| Reply::choose(answers.next().unwrap(), params));
+    assert_eq!(
+        told(&agent, &session, "both refunds").await,
+        "Result: refunded 1; the user rejected this call"
+    );
+    agent.client.always_choose("allow_always");
+    told(&agent, &session, "please refund").await;
+    let asked = agent.client.received().iter().filter(|message| is_question(message)).count();
+    assert_eq!(told(&agent, &session, "please refund").await, "Result: refunded 5");
+    assert_eq!(agent.client.received().iter().filter(|message| is_question(message)).count(), asked);
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn cancelled_while_it_asks_the_next_prompt_finds_no_open_call() {
+    let (_peer, home) = server().await;
+    let (agent, session) = opened(&home).await;
+    agent.client.set_policy(|_, _| Reply::Never);
+    let pending = agent.start_prompt(&session, "please refund");
+    let asked = agent.client.wait_for("a question", is_question).await;
+    agent.client.notify("session/cancel", json!({ "sessionId": session }));
+    agent.client.reply(&asked["id"], Reply::cancelled());
+    assert_eq!(pending.answer().await.unwrap()["stopReason"], "cancelled");
+    assert_eq!(told(&agent, &session, "the history").await, "human ai tool human");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn killed_while_it_asks_it_asks_again_and_goes_on() {
+    for (choice, said) in [("allow_once", "refunded 5"), ("reject_once", "the user rejected this call")] {
+        let (_peer, home) = server().await;
+        let (mut agent, session) = opened(&home).await;
+        agent.client.set_policy(|_, _| Reply::Never);
+        drop(agent.start_prompt(&session, "please refund"));
+        agent.client.wait_for("a question", is_question).await;
+        agent.kill().await;
+        let again = home.start();
+        again.initialize().await;
+        again.client.always_choose(choice);
+        again.load(&session, &home.workspace()).await;
+        let rest = |message: &Value| {
+            message["params"]["update"]["sessionUpdate"] == "agent_message_chunk"
+                && message.to_string().contains(said.split(' ').next().unwrap())
+        };
+        again.client.wait_for("the rest of the answer", rest).await;
+        assert_eq!(told(&again, &session, "hi").await, "Hello world");
+        again.finish(&home).await;
+    }
+}
+
+#[tokio::test]
+async fn its_assistants_can_be_chosen_and_a_lost_thread_is_filled_again() {
+    let (mut peer, home) = server().await;
+    let agent = home.start_with(&["--agent", "support"]);
+    let session = agent.open_session(&home).await;
+    let is_list = |message: &Value| {
+        message["params"]["update"]["sessionUpdate"] == "config_option_update"
+            && message.to_string().contains("agent.assistant")
+    };
+    let listed = agent.client.wait_for("the assistants", is_list).await;
+    let options = listed["params"]["update"]["configOptions"].as_array().unwrap();
+    let assistants = options.iter().find(|option| option["id"] == "agent.assistant").unwrap();
+    assert_eq!(assistants["options"].as_array().unwrap().len(), 2, "{assistants}");
+    let other = assistants["options"].as_array().unwrap().iter().find(|one| one["name"] == "other").unwrap();
+    let choice = json!({ "sessionId": session, "configId": "agent.assistant", "value": other["value"] });
+    agent.client.expect("session/set_config_option", choice).await;
+    assert_eq!(told(&agent, &session, "the weather").await, "Result: clear");
+    let port = peer.port();
+    peer.kill().await;
+    let error = agent.prompt(&session, "hi").await.unwrap_err();
+    assert!(error.message.contains("can't be reached"), "{error:?}");
+    let _peer = Peer::python_at("langgraph", port).await;
+    let said = told(&agent, &session, "the history").await;
+    assert_eq!(said, "human ai tool ai human human");
+    let told_of_it = agent.client.updates(&session).iter().any(|update| update.to_string().contains("anew"));
+    assert!(told_of_it);
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn its_failure_is_the_turn_s_and_a_cancel_stops_its_run() {
+    let (_peer, home) = server().await;
+    let (agent, session) = opened(&home).await;
+    let error = agent.prompt(&session, "please fail").await.unwrap_err();
+    assert!(error.message.contains("the model is broken"), "{error:?}");
+    let pending = agent.start_prompt(&session, "talk long");
+    agent.client.wait_for_update(&session, "agent_message_chunk").await;
+    agent.client.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(pending.answer().await.unwrap()["stopReason"], "cancelled");
+    assert_eq!(told(&agent, &session, "hi").await, "Hello world");
+    agent.finish(&home).await;
+}

@@ -1,0 +1,160 @@
+//! A session whose agent lives elsewhere: what can be chosen of it, what it starts from, what it is refused.
+//! Runs no turns.
+
+use std::sync::Arc;
+
+use super::{Session, SessionCommand};
+use crate::agents::Agent;
+use crate::choices::Chosen;
+use crate::hub::HubError;
+use crate::legible::visible;
+use crate::nearest::meant;
+use crate::ports::foreign::{
+    Abilities, AgentNews, AgentOption, AgentWord, Follows, KeptState, SessionOpening,
+};
+use crate::turn::foreign::ForeignStart;
+
+/// What a session has told agents that live elsewhere.
+#[derive(Debug, Default)]
+pub(crate) struct ToldAgent {
+    /// The one that was told of it last.
+    told: Option<Arc<str>>,
+}
+
+impl ToldAgent {
+    /// Whether this agent is another than the last one; from now on it is the last.
+    fn is_news(&mut self, agent: &Arc<str>) -> bool {
+        self.told.replace(agent.clone()).as_ref() != Some(agent)
+    }
+}
+
+impl Session {
+    pub(super) fn abilities(&self, agent: &Agent) -> Option<Abilities> {
+        agent.foreign_key()?;
+        self.hub.ports.backend.abilities(agent)
+    }
+
+    /// The choice of a session whose agent has its own models.
+    pub(super) fn chosen_of_foreign(&self, agent: &Agent) -> Result<Chosen, HubError> {
+        Ok(Chosen {
+            thought: None,
+            agent: agent.id.to_string(),
+            modes: self.modes()?,
+            model: None,
+            thought_levels: Vec::new(),
+            approval: self.approval(),
+            options: self.agent_options(agent),
+        })
+    }
+
+    /// What can be chosen of it, with what was chosen here.
+    fn agent_options(&self, agent: &Agent) -> Vec<AgentOption> {
+        let chosen = self.row.metadata.agent_options(&agent.id);
+        let mut options = self.hub.ports.backend.options(agent, &self.id);
+        for option in &mut options {
+            if let Some(value) = chosen.get(&option.id)
+                && option.values.iter().any(|known| known.value == *value)
+            {
+                option.current.clone_from(value);
+            }
+        }
+        options
+    }
+
+    pub(super) async fn set_option(&mut self, id: String, value: String) -> Result<Chosen, HubError> {
+        let agent = self.current_agent()?;
+        let options = self.agent_options(&agent);
+        let Some(option) = options.iter().find(|option| option.id == id) else {
+            let near = meant(&id, options.iter().map(|option| option.id.as_str()));
+            return Err(HubError::Invalid(format!("there is no option {:?} here{near}", visible(&id))));
+        };
+        if !option.values.iter().any(|known| known.value == value) {
+            let known: Vec<&str> = option.values.iter().map(|known| known.value.as_str()).collect();
+            let near = meant(&value, known.iter().copied());
+            let known = known.join(", ");
+            return Err(HubError::Invalid(format!(
+                "option `{id}` has no value {:?}{near}; it has {known}",
+                visible(&value)
+            )));
+        }
+        let mut chosen = self.row.metadata.agent_options(&agent.id);
+        chosen.insert(id, value);
+        let mut patch = self.empty_patch();
+        patch.metadata.set_agent_options(&self.row.metadata, &agent.id, &chosen);
+        let stored = patch.metadata.clone();
+        self.choose(patch, move |session| session.row.metadata.merge(&stored)).await
+    }
+
+    /// An agent that lives elsewhere chooses its model itself.
+    pub(super) fn demand_native(&self, what: &str) -> Result<(), HubError> {
+        let agent = self.current_agent()?;
+        match agent.foreign_key() {
+            None => Ok(()),
+            Some(_) => Err(HubError::Invalid(format!("the agent `{}` chooses {what} itself", agent.id))),
+        }
+    }
+
+    /// What a turn of such an agent starts from; `None` for the loop. What it kept is read anew: it is written
+    /// while a turn runs.
+    pub(super) async fn foreign_start(&self, agent: &Agent) -> Result<Option<ForeignStart>, HubError> {
+        if agent.foreign_key().is_none() {
+            return Ok(None);
+        }
+        let record = self.hub.ports.store.session(&self.id).await?;
+        Ok(Some(ForeignStart {
+            options: self.row.metadata.agent_options(&agent.id),
+            servers: self.servers.requested().to_vec(),
+            kept: record.and_then(|record| record.row.metadata.agent_state(&agent.id)),
+            news: self.agent_news(),
+        }))
+    }
+
+    fn agent_news(&self) -> AgentNews {
+        let commands = self.inbox.weak_sender();
+        AgentNews::new(move |word| {
+            let command = match word {
+                AgentWord::Notice { severity, title, description } => {
+                    SessionCommand::Notice { severity, title, description }
+                }
+                AgentWord::OptionsChanged => SessionCommand::ChoicesChanged,
+            };
+            // A session that has ended need not be told.
+            if let Some(commands) = commands.upgrade() {
+                drop(commands.send(command));
+            }
+        })
+    }
+
+    /// Tells an agent that lives elsewhere of this session, and people of the servers that it does not use.
+    /// `false`: the agent is one of this process.
+    pub(super) fn open_foreign(&mut self) -> bool {
+        let Ok(agent) = self.current_agent() else { return false };
+        let Some(abilities) = self.abilities(&agent) else { return false };
+        if !self.foreign.is_news(&agent.id) {
+            return true;
+        }
+        let servers = self.servers.requested().to_vec();
+        if !abilities.servers && !servers.is_empty() {
+            let names: Vec<&str> = servers.iter().map(|entry| entry.name.as_str()).collect();
+            self.tell_ourselves(SessionCommand::Notice {
+                severity: "warning",
+                title: format!("The agent `{}` does not use MCP servers of the editor", agent.id),
+                description: Some(format!("{}. The session goes on without them.", names.join(", "))),
+            });
+        }
+        let workspace = self.workspace();
+        let kept = self.row.metadata.agent_state(&agent.id);
+        let kept = kept.map(|state| KeptState { value: state.value, follows: Follows::Other });
+        let opening = SessionOpening {
+            session_id: self.id.clone(),
+            root: workspace.root,
+            additional: workspace.additional,
+            servers,
+            options: self.row.metadata.agent_options(&agent.id),
+            kept,
+            news: self.agent_news(),
+        };
+        self.hub.ports.backend.open(&agent, opening);
+        true
+    }
+}

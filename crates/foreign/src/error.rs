@@ -1,0 +1,42 @@
+//! Why an agent that lives elsewhere gave no answer, or not all of it.
+
+use thiserror::Error;
+
+/// What happened, for the user; and what only who repairs it wants to read.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{message}")]
+pub struct ForeignError {
+    /// In words, with what to do where that is known.
+    pub message: String,
+    /// A traceback, a body of an answer: goes to the log, never into the conversation.
+    pub details: Option<String>,
+    /// Whose fault it is.
+    pub blame: Blame,
+}
+
+/// Whose fault it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// The agent's, or the way to it.
+    Agent,
+    /// Credentials are missing or wrong.
+    Credentials,
+}
+
+impl ForeignError {
+    /// The agent's fault.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), details: None, blame: Blame::Agent }
+    }
+
+    /// With what only who repairs it wants to read.
+    #[must_use]
+    pub fn with_details(self, details: impl Into<String>) -> Self {
+        Self { details: Some(details.into()), ..self }
+    }
+
+    /// Credentials are missing or wrong.
+    pub fn of_credentials(message: impl Into<String>) -> Self {
+        Self { message: message.into(), details: None, blame: Blame::Credentials }
+    }
+}

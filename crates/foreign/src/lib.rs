@@ -1,0 +1,22 @@
+//! Runs turns by agents that live elsewhere: their chunks are recorded, their questions judged and asked like
+//! those of the loop. Knows nothing of ACP, SQL, or what tools do.
+
+pub mod agent;
+mod ai_sdk;
+mod backends;
+mod convert;
+mod error;
+mod events;
+mod headers;
+mod http;
+mod langgraph;
+mod limits;
+mod turn;
+mod unusable;
+
+pub use ai_sdk::{AiSdkAgent, AiSdkSettings, SentHistory};
+pub use backends::{ForeignAgents, ForeignBackends};
+pub use error::ForeignError;
+pub use headers::{Headers, UnsetVariable};
+pub use langgraph::{LangGraphAgent, LangGraphSettings};
+pub use unusable::UnusableAgent;
