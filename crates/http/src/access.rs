@@ -72,8 +72,8 @@ impl AccessCheck {
         Self(Arc::new(rules))
     }
 
-    /// Who it is that may come in; `None` where nobody has to say so. The error is the answer: a refusal, or the
-    /// welcome of a link that was followed.
+    /// Who it is that may come in; `None` where nobody has to say so. The error is the answer: a refusal, or
+    /// the welcome of a link that was followed.
     fn admitted(&self, request: &Request) -> Result<Option<Requester>, Box<Response>> {
         let rules = &*self.0;
         // A page elsewhere whose name leads to this machine asks for its own name.
