@@ -210,3 +210,24 @@ pub(crate) const CONNECTION_KB: Aim = Aim::AtMost(60.0);
 /// Small requests by which their slowest hundredth is known, and what that may have on top: below one frame.
 pub(crate) const STATUS_REQUESTS: usize = 1_000;
 pub(crate) const ADDED_MS: Aim = Aim::AtMost(10.0);
+
+/// A chat is there before one has looked up from the keys.
+pub(crate) const FIRST_PROMPT_MS: Aim = Aim::Below(30.0);
+
+/// Showing an answer may take half of what the better of the others takes.
+pub(crate) const CHAT_CPU_RATIO: Aim = Aim::AtMost(0.5);
+
+/// One frame at 60 a second, above the pause between two.
+pub(crate) const FRAME_MS: Aim = Aim::AtMost(16.0);
+pub(crate) const CHAT_RSS_MB: Aim = Aim::Below(30.0);
+pub(crate) const ECHO_MS: Aim = Aim::Below(10.0);
+pub(crate) const MENTION_MS: Aim = Aim::Below(30.0);
+
+/// How often a chat is started, and how many keys are pressed while an answer streams.
+pub(crate) const CHAT_STARTS: usize = 7;
+pub(crate) const CHAT_KEYS: usize = 200;
+
+/// An answer at the pace of a fast model, line by line as models write.
+pub(crate) const CHAT_DELTAS: u64 = 5_000;
+pub(crate) const CHAT_LINES: u64 = 100_000;
+pub(crate) const MENTIONED_FILES: usize = 100_000;

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, ensure};
 mod agent;
 mod aims;
 mod allocations;
+mod chat;
 mod compaction;
 mod driven;
 mod figures;
@@ -111,7 +112,7 @@ fn measure(words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 12] = [
+const MEASUREMENTS: [(&str, Measure); 13] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
@@ -124,6 +125,7 @@ const MEASUREMENTS: [(&str, Measure); 12] = [
     ("commands in the sandbox", sandbox::measure),
     ("servers of MCP", mcp::measure),
     ("serve: clients elsewhere", serve::measure),
+    ("the chat in a terminal", chat::measure),
 ];
 
 fn is_meant(section: &str, words: &[&str]) -> bool {

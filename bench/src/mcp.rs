@@ -24,7 +24,32 @@ mod round_trips;
 pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
     round_trips(place, table)?;
     search(table)?;
-    sessions_with_servers(place, table)
+    sessions_with_servers(place, table)?;
+    sessions_with_dead_servers(place, table)
+}
+
+/// Servers that never say a word: nobody waits for them but the first prompt, and that for two seconds.
+fn sessions_with_dead_servers(place: &Place, table: &mut Table) -> Result<()> {
+    let dead: Vec<Value> = (0..MCP_SERVERS)
+        .map(|number| json!({ "name": format!("dead{number}"), "command": "sleep", "args": ["600"], "env": [] }))
+        .collect();
+    let home = place.home()?;
+    let mut agent = home.start()?;
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for _ in 0..MCP_STARTS {
+        for (servers, times) in [(&dead[..], &mut with), (&[], &mut without)] {
+            times.push(agent.new_session_with(servers)?.1.time);
+        }
+    }
+    agent.finish()?;
+    table.push(Row {
+        figure: format!("session/new with {MCP_SERVERS} dead servers"),
+        unit: "ms",
+        value: median_ms(&with)?,
+        limit: Limit::new(median_ms(&without)?, "session/new without servers"),
+        aim: Some(SESSION_NEW_MS),
+    });
+    Ok(())
 }
 
 /// Words that some tools have and some have not.

@@ -25,6 +25,8 @@ const knobs = {
   redirect: {},
   audience: null,
   more: null,
+  // Client metadata documents by their addresses: what a server elsewhere would fetch.
+  documents: {},
 };
 const counts = { registrations: 0, refreshes: 0, revocations: 0, calls: 0, registered: null, asked: null };
 
@@ -67,7 +69,7 @@ class Provider {
   access = new Map();
   refresh = new Map();
   clientsStore = {
-    getClient: async (id) => this.clients.get(id),
+    getClient: async (id) => this.clients.get(id) ?? knobs.documents[id],
     registerClient: async (client) => {
       counts.registrations += 1;
       this.clients.set(client.client_id, client);
@@ -76,7 +78,7 @@ class Provider {
   };
 
   async authorize(client, params, response) {
-    counts.asked = { scopes: params.scopes ?? [], resource: params.resource?.href };
+    counts.asked = { client: client.client_id, scopes: params.scopes ?? [], resource: params.resource?.href };
     const code = randomUUID();
     this.codes.set(code, { client: client.client_id, params });
     const target = new URL(params.redirectUri);

@@ -36,7 +36,7 @@ usage: cargo xtask COMMAND
   book [--check]   checks the pages of docs/ and makes a site of them in target/book (--check: does not)
   dist [PROGRAM]   makes what a release hands out in target/packages: archive, .deb, npm, registry entry, checksums
   publish [--check] packs every crate and builds each from its package (--check: does not), uploads nothing
-  picture          draws the demo into docs/demo.svg
+  picture [PROGRAM] draws the demo and the chat, as they run, into docs/demo.svg and docs/chat.svg
   catalogue [FILE] makes the embedded catalogue of models anew, from FILE (api.json of models.dev) or a pinned crate
   licences         lists the crates that the program contains in THIRD-PARTY.md
   fuzz [--quick]   builds the fuzz targets and runs each for 15 s (--quick: 5 s)
@@ -63,7 +63,8 @@ fn main() -> ExitCode {
         ["licences"] => supply::write(&house),
         ["book", "--check"] => book::check(&house),
         ["book"] => book::build(&house),
-        ["picture"] => picture::draw(&house),
+        ["picture"] => picture::draw(&house, None),
+        ["picture", program] => picture::draw(&house, Some(program.as_ref())),
         ["dist"] => dist::run(&house, None),
         ["dist", program] => dist::run(&house, Some(program.as_ref())),
         ["publish", "--check"] => publish::check(&house),

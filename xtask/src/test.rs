@@ -9,7 +9,7 @@ use crate::fuzz::{self, Effort};
 use crate::house::{self, House, is_installed};
 use crate::limits::{SLOWEST_TESTS, SOAK_CASES_PER_MINUTE, SOAK_MINUTES_PER_REPEAT, SOAK_SEEDS_PER_MINUTE};
 use crate::steps::Steps;
-use crate::{book, lints, peers, publish, supply, test_report, tidy};
+use crate::{book, dist, lints, peers, publish, supply, test_report, tidy};
 
 /// What is quick and finds most comes first. Nothing of ours is compiled twice: the build lints, and the tests
 /// and the demo run what it made.
@@ -40,8 +40,15 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
 pub(crate) fn soak(house: &House, minutes: u32) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("peers", || peers::install(house).map(drop));
+    // What a release hands out, made of the real program: the tests install it in an empty container.
+    steps.step("packages of a release", || dist::run(house, None));
+    if is_installed("mdbook") {
+        steps.step("site", || book::build(house));
+    }
+    steps.step("packages of crates, each built", || publish::dry_run(house));
     steps.step("tests", || {
         let mut cargo = lints::cargo(house)?;
+        cargo.env("TEST_PACKAGES", house.target().join("packages"));
         let repeats = (minutes / SOAK_MINUTES_PER_REPEAT).max(1);
         cargo.env("TEST_SOAK", repeats.to_string());
         cargo.env("TEST_SIM_SEEDS", (minutes * SOAK_SEEDS_PER_MINUTE).to_string());

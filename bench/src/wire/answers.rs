@@ -6,12 +6,17 @@ use serde_json::{Value, json};
 use super::super::aims::DELTA;
 
 pub(crate) fn body(dialect: Dialect, deltas: u64) -> Vec<u8> {
+    body_of(dialect, &vec![DELTA; deltas as usize])
+}
+
+/// An answer of these pieces.
+pub(crate) fn body_of(dialect: Dialect, pieces: &[&str]) -> Vec<u8> {
     let mut events = Events::default();
     match dialect {
-        Dialect::Anthropic => anthropic(deltas, &mut events),
-        Dialect::OpenAiChat => openai_chat(deltas, &mut events),
-        Dialect::OpenAiResponses => openai_responses(deltas, &mut events),
-        Dialect::Gemini => gemini(deltas, &mut events),
+        Dialect::Anthropic => anthropic(pieces, &mut events),
+        Dialect::OpenAiChat => openai_chat(pieces, &mut events),
+        Dialect::OpenAiResponses => openai_responses(pieces, &mut events),
+        Dialect::Gemini => gemini(pieces, &mut events),
     }
     events.body
 }
@@ -34,7 +39,7 @@ impl Events {
     }
 }
 
-fn anthropic(deltas: u64, events: &mut Events) {
+fn anthropic(pieces: &[&str], events: &mut Events) {
     let usage = json!({"input_tokens": 12, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 1});
     let message = json!({
         "id": "msg_01XFDUDYJgAACzvnptvVoYEL", "type": "message", "role": "assistant", "model": "model-1",
@@ -43,18 +48,17 @@ fn anthropic(deltas: u64, events: &mut Events) {
     events.named(&json!({"type": "message_start", "message": message}));
     let block = json!({"type": "text", "text": ""});
     events.named(&json!({"type": "content_block_start", "index": 0, "content_block": block}));
-    let delta =
-        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": DELTA}});
-    for _ in 0..deltas {
-        events.named(&delta);
+    for piece in pieces {
+        let delta = json!({"type": "text_delta", "text": piece});
+        events.named(&json!({"type": "content_block_delta", "index": 0, "delta": delta}));
     }
     events.named(&json!({"type": "content_block_stop", "index": 0}));
     let end = json!({"stop_reason": "end_turn", "stop_sequence": null});
-    events.named(&json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": deltas}}));
+    events.named(&json!({"type": "message_delta", "delta": end, "usage": {"output_tokens": pieces.len()}}));
     events.named(&json!({"type": "message_stop"}));
 }
 
-fn openai_chat(deltas: u64, events: &mut Events) {
+fn openai_chat(pieces: &[&str], events: &mut Events) {
     let chunk = |delta: Value, finish: Value, usage: Value| {
         let choices = json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}]);
         json!({
@@ -63,18 +67,19 @@ fn openai_chat(deltas: u64, events: &mut Events) {
         })
     };
     events.data(&chunk(json!({"role": "assistant", "content": ""}), Value::Null, Value::Null).to_string());
-    let delta = chunk(json!({"content": DELTA}), Value::Null, Value::Null).to_string();
-    for _ in 0..deltas {
-        events.data(&delta);
+    for piece in pieces {
+        events.data(&chunk(json!({"content": piece}), Value::Null, Value::Null).to_string());
     }
     events.data(&chunk(json!({}), json!("stop"), Value::Null).to_string());
-    let mut last = chunk(json!({}), Value::Null, json!({"prompt_tokens": 12, "completion_tokens": deltas}));
+    let usage = json!({"prompt_tokens": 12, "completion_tokens": pieces.len()});
+    let mut last = chunk(json!({}), Value::Null, usage);
     last["choices"] = json!([]);
     events.data(&last.to_string());
     events.data("[DONE]");
 }
 
-fn openai_responses(deltas: u64, events: &mut Events) {
+fn openai_responses(pieces: &[&str], events: &mut Events) {
+    let deltas = pieces.len() as u64;
     let response = |status: &str, usage: Value| {
         json!({
             "id": "resp_67c9fdcecf488190bdd9a0409de3a1ec", "object": "response", "status": status, "model": "model-1",
@@ -92,12 +97,12 @@ fn openai_responses(deltas: u64, events: &mut Events) {
     let mut opened = place("response.content_part.added", 2);
     opened["part"] = part("");
     events.named(&opened);
-    for number in 0..deltas {
-        let mut delta = place("response.output_text.delta", number + 3);
-        (delta["delta"], delta["logprobs"]) = (json!(DELTA), json!([]));
+    for (number, piece) in (3..).zip(pieces) {
+        let mut delta = place("response.output_text.delta", number);
+        (delta["delta"], delta["logprobs"]) = (json!(piece), json!([]));
         events.named(&delta);
     }
-    let text = DELTA.repeat(deltas as usize);
+    let text = pieces.concat();
     let mut done = place("response.output_text.done", deltas + 3);
     done["text"] = json!(text);
     events.named(&done);
@@ -108,9 +113,9 @@ fn openai_responses(deltas: u64, events: &mut Events) {
         .named(&json!({"type": "response.completed", "sequence_number": deltas + 5, "response": completed}));
 }
 
-fn gemini(deltas: u64, events: &mut Events) {
-    let chunk = |finish: Option<&str>| {
-        let mut candidate = json!({"content": {"parts": [{"text": DELTA}], "role": "model"}, "index": 0});
+fn gemini(pieces: &[&str], events: &mut Events) {
+    let chunk = |piece: &str, finish: Option<&str>| {
+        let mut candidate = json!({"content": {"parts": [{"text": piece}], "role": "model"}, "index": 0});
         if let Some(finish) = finish {
             candidate["finishReason"] = json!(finish);
         }
@@ -120,9 +125,9 @@ fn gemini(deltas: u64, events: &mut Events) {
             "responseId": "q3wCaeSJLqSn1PIP9dG2kQ4",
         })
     };
-    let delta = chunk(None).to_string();
-    for _ in 1..deltas {
-        events.data(&delta);
+    let Some((last, before)) = pieces.split_last() else { return };
+    for piece in before {
+        events.data(&chunk(piece, None).to_string());
     }
-    events.data(&chunk(Some("STOP")).to_string());
+    events.data(&chunk(last, Some("STOP")).to_string());
 }

@@ -1,6 +1,7 @@
 //! Starts a local server in the sandbox: a tree of its own, with its streams as ours to talk over. It ends when
 //! we let go of it, and when we die.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -90,11 +91,10 @@ pub(crate) fn launch(
     let writes = if may_write { WriteGrant::Granted } else { WriteGrant::Withheld };
     let words = program.line();
     let variables = program.variables;
-    let kept: Vec<OsString> = variables.keys().map(OsString::from).collect();
+    let own = own_caches(&site.workspace.scratch, &variables);
+    let kept = own.iter().map(|(name, _)| name.clone()).chain(variables.keys().map(OsString::from)).collect();
     let confined = sandbox.confine_talking(site, network, writes, words, kept)?;
     let ours = environment::for_command(std::env::vars_os());
-    let cache = site.workspace.scratch.join("cache");
-    let own = [("XDG_CACHE_HOME".into(), cache.into_os_string())];
     let given = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
     let directory = confined.directory.clone().unwrap_or_else(|| site.workspace.root.clone());
     let (tree, pipes) =
@@ -110,6 +110,30 @@ pub(crate) fn launch(
         drop(tell.send(end));
     })?;
     Ok(StartedServer { pipes, lifeline: lifeline.into(), ended })
+}
+
+/// Where programs that fetch a server keep it (`npx`, `uvx`, `pipx`, `bunx`, `deno`), below the server's own
+/// directory: the user's caches hold what the user's own programs run, and no server writes there.
+const CACHES: [(&str, &str); 10] = [
+    ("XDG_CACHE_HOME", ""),
+    ("npm_config_cache", "npm"),
+    ("NPM_CONFIG_CACHE", "npm"),
+    ("UV_CACHE_DIR", "uv"),
+    // `uvx` takes what is installed here, under a lock.
+    ("UV_TOOL_DIR", "uv-tools"),
+    ("PIP_CACHE_DIR", "pip"),
+    ("PIPX_HOME", "pipx"),
+    ("BUN_INSTALL_CACHE_DIR", "bun"),
+    ("DENO_DIR", "deno"),
+    ("COREPACK_HOME", "corepack"),
+];
+
+/// They last as long as the directory does: from the second start on nothing is fetched. Where the entry
+/// names a cache itself, that one counts.
+fn own_caches(scratch: &Path, variables: &BTreeMap<String, String>) -> Vec<(OsString, OsString)> {
+    let is_named = |name: &str| variables.keys().any(|given| given.eq_ignore_ascii_case(name));
+    let own = CACHES.iter().filter(|(name, _)| !is_named(name));
+    own.map(|(name, place)| (name.into(), scratch.join("cache").join(place).into())).collect()
 }
 
 /// A server whose streams no runtime knows yet.

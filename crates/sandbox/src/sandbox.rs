@@ -92,6 +92,14 @@ pub struct Sandbox {
     memory: u64,
 }
 
+/// What a sandbox is made for.
+#[derive(Clone, Copy, Debug)]
+enum Guest {
+    Command,
+    /// Is talked to, for days maybe.
+    Server,
+}
+
 /// The sandbox of this machine, looked for when it is first needed.
 pub type LazySandbox = Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>>>;
 
@@ -214,12 +222,12 @@ impl Sandbox {
         let git = GitGuard::before(site, writes, self.level);
         let named = git.named();
         let line = ConfinedLine { words: line, ..ConfinedLine::default() };
-        Ok(Confined { git, ..self.confine_unwatched(site, network, writes, line, &named)? })
+        Ok(Confined { git, ..self.confine_unwatched(site, Guest::Command, network, writes, line, &named)? })
     }
 
     /// The same for a program that is talked to (`ProcessTree::start_talking`) and may run for days: it gets
-    /// the variables of these names from its tree's environment, and nothing is undone after it, because its
-    /// user works in the same directories meanwhile.
+    /// the variables of these names from its tree's environment, it keeps its network where it may not write,
+    /// and nothing is undone after it, because its user works in the same directories meanwhile.
     pub fn confine_talking(
         &self,
         site: &Site,
@@ -232,21 +240,25 @@ impl Sandbox {
         let line = ConfinedLine { words, kept };
         let roots: Vec<PathBuf> = site.workspace.roots().cloned().collect();
         let named = crate::git_guard::named_and_there(&roots);
-        self.confine_unwatched(site, network, writes, line, &named)
+        self.confine_unwatched(site, Guest::Server, network, writes, line, &named)
     }
 
     /// `named`: what else must stay as it is.
     fn confine_unwatched(
         &self,
         site: &Site,
+        guest: Guest,
         network: NetworkGrant,
         writes: WriteGrant,
         line: ConfinedLine,
         named: &[PathBuf],
     ) -> io::Result<Confined> {
         let policy = |writes| {
-            let policy = Policy::of(site, network, writes)?;
-            Ok::<_, io::Error>(policy.with_protected(named))
+            let policy = Policy::of(site, network, writes)?.with_protected(named);
+            Ok::<_, io::Error>(match guest {
+                Guest::Command => policy,
+                Guest::Server => policy.of_server(network),
+            })
         };
         Ok(match self.level {
             Level::Full => match (self.namespaces(&policy(writes)?, &line), writes) {

@@ -19,12 +19,10 @@ use attache_store::{Durability, FileBlobs, SqliteStore, StoreLocation};
 use serde_json::{Value, json};
 
 /// What the model says; any other `Model` will do, such as `HttpModel` of `attache_models`.
-const SCRIPT: &str = r#"
-on "How warm is it in Oslo?"
+const SCRIPT: &str = r#"on *
   call thermometer {"city":"Oslo"}
   ---
-  text "It is 21 degrees in Oslo."
-"#;
+  text "It is 21 degrees in Oslo.""#;
 
 #[derive(Debug)]
 struct Thermometer(ToolSpec);
@@ -67,27 +65,24 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let place = |name: &str| home.path().join(name);
     let location = StoreLocation { database: place("db"), locks: place("locks"), blobs: place("blobs") };
     let store = Arc::new(SqliteStore::open(&location, Durability::Normal)?.store);
-    let blobs = Arc::new(FileBlobs::new(location.blobs));
-    let model = Arc::new(ScriptModel::parse("script", SCRIPT)?);
+    let (blobs, model) = (FileBlobs::new(location.blobs), ScriptModel::parse("script", SCRIPT)?);
     let (clock, seed) = (Arc::new(WallClock), std::process::id().into());
 
     let schema = json!({ "type": "object", "properties": { "city": { "type": "string" } } });
-    let what = "Tells how warm it is in a city.";
-    let spec = ToolSpec::new("thermometer", what, schema, ToolKind::Fetch, Effect::Mutates);
+    let spec = ToolSpec::new("thermometer", "How warm it is.", schema, ToolKind::Fetch, Effect::Mutates);
     let tools: Vec<Arc<dyn Tool>> = vec![Arc::new(Thermometer(spec))];
-    let ports = Ports::bare(store.clone(), blobs, model, clock, seed, place("scratch"));
+    let ports = Ports::bare(store.clone(), Arc::new(blobs), Arc::new(model), clock, seed, place("scratch"));
     let hub = Hub::new(Ports { tools: tools.into(), ..ports });
 
-    let new = NewSession { root: home.path().to_owned(), place: SessionPlace::default() };
-    let session = hub.create(new).await?;
-    let prompt = Prompt::text("How warm is it in Oslo?");
+    let place = SessionPlace::default();
+    let session = hub.create(NewSession { root: home.path().to_owned(), place }).await?;
     let print = |chunk: &Chunk| match chunk {
         Chunk::TextDelta { delta, .. } => println!("text: {delta}"),
         Chunk::ToolOutputAvailable { output, .. } => println!("result: {output}"),
         other => println!("- {}", other.kind()),
     };
-    let outcome = session.run(AnsweringClient::new(answer), prompt, |entry| print(entry.chunk)).await?;
-    println!("{:?}", outcome.end);
+    let (client, prompt) = (AnsweringClient::new(answer), Prompt::text("How warm is it in Oslo?"));
+    println!("{:?}", session.run(client, prompt, |entry| print(entry.chunk)).await?.end);
     hub.shutdown().await;
     store.shutdown();
     Ok(())

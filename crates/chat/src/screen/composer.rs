@@ -21,7 +21,7 @@ pub(crate) use sessions::{KnownSessions, session_of};
 pub use vi::ComposerKeys;
 
 use attached::Attached;
-use completion::offer;
+use completion::{mentioned, offer};
 use text::{Motion, TypedText};
 use vi::ViState;
 
@@ -139,6 +139,7 @@ impl Composer {
     fn vertical(&mut self, code: KeyCode) -> Typed {
         let width = self.width.max(2);
         self.offer = None;
+        self.files.end_search();
         if code == KeyCode::Up {
             if !self.typed.go_up(width)
                 && let Some(older) = self.history.older(self.typed.as_str())
@@ -189,9 +190,27 @@ impl Composer {
         }
     }
 
+    /// Whether more files are still to be looked at for the word at the cursor.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.files.is_searching()
+    }
+
+    /// Looks at some of them. Who has gone down the list stays at the row.
+    pub(crate) fn search_on(&mut self, words: Vocabulary<'_>) {
+        let row = |offer: &Offer| offer.rows.get(offer.chosen).cloned().filter(|_| offer.chosen > 0);
+        let chosen = self.offer.as_ref().and_then(row);
+        self.look_for_offer(words);
+        if let (Some(offer), Some(chosen)) = (&mut self.offer, chosen) {
+            offer.chosen = offer.rows.iter().position(|row| *row == chosen).unwrap_or(0);
+        }
+    }
+
     fn look_for_offer(&mut self, words: Vocabulary<'_>) {
         let before = &self.typed.as_str()[..self.typed.cursor()];
-        self.offer = offer(before, words, &self.files, &self.sessions)
+        if mentioned(before).is_none() {
+            self.files.end_search();
+        }
+        self.offer = offer(before, words, &mut self.files, &self.sessions)
             .filter(|offer| self.put_away != Some(offer.start));
     }
 }

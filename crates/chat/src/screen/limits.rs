@@ -70,6 +70,10 @@ pub(crate) const PASTE_MOST: usize = 20 * 1024 * 1024;
 /// Files that `@` knows of; a larger tree is told to be cut.
 pub(crate) const FILES_KNOWN: usize = 500_000;
 
+/// Of these, how many a search for `@` looks at before keys are taken and a frame may be drawn again: about a
+/// millisecond.
+pub(crate) const FILES_AT_ONCE: usize = 10_000;
+
 /// Completions on the screen.
 pub(crate) const COMPLETIONS: usize = 8;
 

@@ -199,6 +199,8 @@ impl<'d> Rim<'d> {
                 has_changed = false;
             }
             let pause = match (has_changed, self.conversation.is_moving()) {
+                // Keys come first, and a frame that is due.
+                (_, _) if self.conversation.is_searching() => Duration::ZERO,
                 (true, _) => FRAME.saturating_sub(since),
                 (false, true) => SPINNER,
                 // Keys that come with others may lie there already without waking anybody.
@@ -209,6 +211,10 @@ impl<'d> Rim<'d> {
             self.conversation.at(self.began.elapsed());
             has_changed |= !matches!(woken, Woken::Time) || self.conversation.is_moving();
             self.take(woken).await?;
+            if self.conversation.is_searching() {
+                self.conversation.search_on();
+                has_changed = true;
+            }
             self.carry_out_all().await?;
         }
         Ok(())

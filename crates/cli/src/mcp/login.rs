@@ -2,6 +2,7 @@
 //! is kept where keys are. Shows no token.
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 
@@ -129,15 +130,34 @@ fn open_in_browser(address: &str) -> bool {
         false if has_display => programs.helper("xdg-open"),
         false => None,
     };
-    let Some(opener) = opener else { return false };
+    opener.is_some_and(|opener| opening(&opener, address, &programs).spawn().is_ok())
+}
+
+/// In a group of its own: Ctrl-C in the terminal ends us, not the browser.
+fn opening(opener: &Path, address: &str, programs: &Programs) -> Command {
     let mut command = Command::new(opener);
-    // A group of its own: Ctrl-C in the terminal ends us, not the browser.
+    command.arg(address).env("PATH", programs.path_for_helpers()).process_group(0);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command
-        .arg(address)
-        .env("PATH", programs.path_for_helpers())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .process_group(0);
-    command.spawn().is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn an_address_reaches_the_browser_as_one_word_that_no_shell_has_read() {
+        let place = tempfile::tempdir().unwrap();
+        let (opener, told) = (place.path().join("open it"), place.path().join("told"));
+        let script = format!("#!/bin/sh\nprintf '%s|' \"$#\" \"$@\" > '{}'\n", told.display());
+        std::fs::write(&opener, script).unwrap();
+        std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let address = "https://a.test/?x=$(touch made)&y=`touch made`;touch made|'\"*";
+        let status = opening(&opener, address, &Programs::of_machine()).current_dir(place.path()).status();
+        assert!(status.unwrap().success());
+        assert_eq!(std::fs::read_to_string(&told).unwrap(), format!("1|{address}|"));
+        assert!(!place.path().join("made").exists());
+    }
 }

@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::stage::Stage;
 
-fn agent_of(stage: &Stage) -> Process {
+pub(crate) fn agent_of(stage: &Stage) -> Process {
     let is_agent =
         |process: &Process| process.command.ends_with("attache acp") && !process.command.contains(" chat ");
     stage.home.processes().into_iter().find(is_agent).expect("a running agent")

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod agents;
+mod around;
+mod documented;
 mod lines;
+mod matrix;
 mod own_things;
 mod questions;
 mod screens;

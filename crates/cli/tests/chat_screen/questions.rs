@@ -27,7 +27,7 @@ fn asked() -> Stage {
 }
 
 /// The number before an option on the screen.
-fn number_of(screen: &str, option: &str) -> String {
+pub(crate) fn number_of(screen: &str, option: &str) -> String {
     let line =
         screen.lines().find(|line| line.contains(option)).unwrap_or_else(|| panic!("{option}:\n{screen}"));
     line.chars().filter(char::is_ascii_digit).take(1).collect()

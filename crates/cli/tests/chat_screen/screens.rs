@@ -19,13 +19,13 @@ on \"look at it\"
 ";
 
 /// What differs from run to run: the title's time, names of directories.
-fn settled(stage: &Stage, screen: &str) -> String {
+pub(crate) fn settled(stage: &Stage, screen: &str) -> String {
     let workspace = stage.home.workspace().display().to_string();
     let lines: Vec<&str> = screen.trim_end().lines().map(str::trim_end).collect();
     lines.join("\n").replace(&workspace, "WORKSPACE") + "\n"
 }
 
-fn holds(name: &str, shown: &str) {
+pub(crate) fn holds(name: &str, shown: &str) {
     let path =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/chat_screen/screens").join(format!("{name}.txt"));
     if std::env::var_os("UPDATE_EXPECT").is_some() {

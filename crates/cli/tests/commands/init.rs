@@ -82,6 +82,15 @@ async fn an_editor_without_such_a_file_gets_its_text_and_an_unknown_one_the_name
     let home = home();
     let emacs = answer(&home, &["init", "emacs"]).await;
     assert!(emacs.contains("agent-shell-agent-configs"), "{emacs}");
+    for (editor, words) in [
+        ("toad", "toad acp \"attache acp\""),
+        ("marimo", "npx stdio-to-ws \"attache acp\" --port 3017"),
+        ("codecompanion", "require(\"codecompanion.adapters\").extend"),
+        ("avante", "command = \"attache\""),
+    ] {
+        let text = answer(&home, &["init", editor]).await;
+        assert!(text.contains(words), "{editor}: {text}");
+    }
     let printed = answer(&home, &["init", "zed", "--print"]).await;
     assert!(printed.contains("\"agent_servers\""), "{printed}");
     assert!(!settings(&home, ".config/zed/settings.json").exists());

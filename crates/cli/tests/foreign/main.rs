@@ -10,6 +10,7 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 
 mod broken;
+mod programs;
 mod taken;
 
 /// A home of a user who has worked with all five.

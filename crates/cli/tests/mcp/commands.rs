@@ -172,3 +172,56 @@ async fn what_can_not_be_meant_is_refused_and_named() {
         "{out}"
     );
 }
+
+/// What each program writes of a server called `name`, in its own words and at its usual place.
+const OF_OTHERS: [(&str, &str); 10] = [
+    (
+        ".claude.json",
+        r#"{"numStartups": 3, "mcpServers": {"claude": {"type": "stdio", "command": "x", "args": []}}}"#,
+    ),
+    (".config/Claude/claude_desktop_config.json", r#"{"mcpServers": {"desktop": {"command": "x"}}}"#),
+    (".cursor/mcp.json", r#"{"mcpServers": {"cursor": {"url": "https://cursor.test/mcp"}}}"#),
+    (
+        ".config/Code/User/mcp.json",
+        "{\n  // of the editor\n  \"servers\": {\"code\": {\"type\": \"http\", \"url\": \"https://code.test/mcp\"}},\n}",
+    ),
+    (".codeium/windsurf/mcp_config.json", r#"{"mcpServers": {"windsurf": {"command": "x"}}}"#),
+    (
+        ".gemini/settings.json",
+        r#"{"theme": "x", "mcpServers": {"gemini": {"httpUrl": "https://gemini.test/mcp"}}}"#,
+    ),
+    (".qwen/settings.json", r#"{"mcpServers": {"qwen": {"command": "x"}}}"#),
+    (
+        ".config/zed/settings.json",
+        "// Zed settings\n{\n  \"theme\": \"One\", // mine\n  \"context_servers\": {\"zed\": {\"source\": \"custom\", \"command\": \"x\", \"args\": [\"y\"]}},\n}",
+    ),
+    (
+        ".config/opencode/opencode.jsonc",
+        "{\n  // mine\n  \"mcp\": {\"opencode\": {\"type\": \"local\", \"command\": [\"x\", \"y\"], \"enabled\": true}}\n}",
+    ),
+    (".codex/config.toml", "model = \"m\"\n[mcp_servers.codex]\ncommand = \"x\"\nargs = [\"y\"]\n"),
+];
+
+#[tokio::test]
+async fn servers_are_found_where_other_programs_keep_them() {
+    let own = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    for (place, text) in OF_OTHERS {
+        let file = own.path().join(place);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    }
+    let home = home("on *\n  text \"ok\"\n").with_variable("HOME", own.path().to_str().unwrap());
+    let (ok, out, err) = run(&home, &["import", "--yes"]).await;
+    assert!(ok && out.contains("Added 10 servers"), "{out}{err}");
+    let (_, listed, _) = run(&home, &["list"]).await;
+    let names =
+        ["claude", "desktop", "cursor", "code", "windsurf", "gemini", "qwen", "zed", "opencode", "codex"];
+    for (name, (place, _)) in names.into_iter().zip(OF_OTHERS) {
+        assert!(
+            out.lines().any(|line| line.starts_with(&format!("{name} (")) && line.contains(place)),
+            "{name}: {out}"
+        );
+        assert!(listed.contains(&format!("{name} (")), "{name}: {listed}");
+    }
+    assert!(config(&home).contains("https://gemini.test/mcp"), "{}", config(&home));
+}

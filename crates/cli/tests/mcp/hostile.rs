@@ -78,6 +78,7 @@ async fn a_message_of_100_mb_is_skipped_in_bounded_memory() {
     let result = call(&agent, &id, "bad").await;
     assert!(shown(&result).contains("more than 8 MiB"), "{result}");
     let grown = agent.peak_resident_bytes().saturating_sub(before);
+    println!("memory more than before, with a line of 100 MB: {} KiB", grown / 1024);
     assert!(grown < 32 * 1024 * 1024, "grown by {} KiB", grown / 1024);
     agent.finish(&home).await;
 }
@@ -91,6 +92,7 @@ async fn a_flood_and_ten_thousand_tools_take_bounded_memory() {
         agent.prompt(&id, "hello").await.unwrap();
         tokio::time::sleep(Duration::from_secs(1)).await;
         let peak = agent.peak_resident_bytes();
+        println!("memory at most, with {mode}: {} KiB", peak / 1024);
         assert!(peak < 110 * 1024 * 1024, "{mode}: {} KiB", peak / 1024);
         agent.finish(&home).await;
     }
@@ -263,6 +265,7 @@ async fn a_server_that_names_its_tools_anew_all_the_time_takes_bounded_memory() 
         agent.prompt(&id, "hello").await.unwrap();
     }
     let grown = agent.peak_resident_bytes().saturating_sub(before);
+    println!("memory more than before, with other tools all the time: {} KiB", grown / 1024);
     assert!(grown < 48 * 1024 * 1024, "grown by {} KiB", grown / 1024);
     let told = thoughts(&agent, &id);
     assert_eq!(told.matches("The MCP server bad changes its tools all the time").count(), 1, "{told}");

@@ -3,6 +3,7 @@
 
 mod browser;
 mod commands;
+mod fetched;
 mod hostile;
 mod oauth;
 mod offers;

@@ -496,6 +496,31 @@ async fn openid_connect_with_a_configured_client_and_signed_tokens() {
 }
 
 #[tokio::test]
+async fn a_client_metadata_document_says_who_logs_in() {
+    const ADDRESS: &str = "https://client.test/attache.json";
+    let peer = OAuthPeer::start("sdk").await;
+    let home = peer.home(&format!("[mcp.notes.oauth]\nclient_id = \"{ADDRESS}\"\n"));
+    refused(&home, "reads no client metadata documents").await;
+    // The one that docs/mcp.md tells to publish.
+    let document = json!({
+        "client_id": ADDRESS, "client_name": "attache", "redirect_uris": ["http://127.0.0.1/callback"],
+        "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+    });
+    peer.set(json!({
+        "metadata": { "client_id_metadata_document_supported": true },
+        "documents": { ADDRESS: document },
+    }))
+    .await;
+    logged_in(&home, "notes").await;
+    assert_eq!(peer.counts().await["asked"]["client"], json!(ADDRESS));
+    assert_eq!(peer.count("registrations").await, 0, "it is known by its document");
+    peer.set(json!({ "forget": true })).await;
+    assert!(listed(&home).await.contains("ready: 1 tool"), "renewed as the same client");
+    assert_eq!(peer.count("refreshes").await, 1);
+}
+
+#[tokio::test]
 async fn what_is_said_of_a_login_in_a_file_is_checked_and_its_secret_not_shown() {
     let home = home("on *\n  text \"ok\"\n");
     home.write_config(

@@ -76,6 +76,17 @@ fn every_tool() -> Vec<(&'static str, Value, &'static str)> {
             json!({ "uri": "demo://resource/dynamic/text/1" }),
             "demo://resource/dynamic/text/1",
         ),
+        // It completes what is a number, and nothing else.
+        (
+            "all_resources",
+            json!({ "template": "demo://resource/dynamic/text/{resourceId}", "argument": "resourceId", "value": "17" }),
+            "17\\n",
+        ),
+        (
+            "all_resources",
+            json!({ "template": "demo://resource/dynamic/text/{resourceId}", "argument": "resourceId", "value": "x" }),
+            "Nothing is suggested for resourceId",
+        ),
     ]
 }
 
@@ -84,7 +95,10 @@ async fn check_everything(server: &str) {
     let tools = every_tool();
     let made: Vec<(&str, Value)> =
         tools.iter().map(|(tool, arguments, _)| (*tool, arguments.clone())).collect();
-    let home = home(&format!("{}on \"Resource \"*\n  text \"sampled words\"\n", script(&made)));
+    let home = home(&format!(
+        "{}on \"Resource \"*\n  text \"sampled words\"\non \"wait\"\n  call all_trigger-long-running-operation {{\"duration\":600,\"steps\":3000}}\n  ---\n  text \"done\"\n",
+        script(&made)
+    ));
     home.write_config(&format!(
         "small_model = \"script/vision\"\n[mcp.all]\nsampling = true\ncall_timeout_ms = 60000\n{server}\n"
     ));
@@ -109,6 +123,14 @@ async fn check_everything(server: &str) {
         assert_eq!(result["status"], status, "{tool}: {result}");
         assert!(result.to_string().contains(expected), "{tool}: {result}");
     }
+    let picture = &results[tools.iter().position(|(tool, ..)| *tool == "all_get-tiny-image").unwrap()];
+    let blocks = picture["content"].as_array().unwrap().iter().map(|block| &block["content"]);
+    let is_picture = |block: &Value| {
+        block["type"] == "image"
+            && block["mimeType"] == "image/png"
+            && block["data"].as_str().is_some_and(|data| data.starts_with("iVBORw0KGgo"))
+    };
+    assert!(blocks.into_iter().any(is_picture), "{picture}");
     let is_live = |update: &Value| update["status"] == "in_progress" && shown(update).contains(" of 4");
     assert!(agent.client.updates_since(mark, &id).iter().any(is_live), "progress is live");
     let listed = {
@@ -120,7 +142,27 @@ async fn check_everything(server: &str) {
         assert!(tools.iter().any(|(tool, ..)| *tool == name), "{name} is not called");
     }
     check_prompts(&agent, &id).await;
+    check_cancel(&agent, &id).await;
     agent.finish(&home).await;
+}
+
+/// In the middle of a call that would go on for ten minutes; the server is there for the next one.
+async fn check_cancel(agent: &Agent, id: &str) {
+    let pending = agent.start_prompt(id, "wait");
+    agent
+        .client
+        .wait_for("progress of the call", |message| {
+            let update = &message["params"]["update"];
+            update["status"] == "in_progress" && shown(update).contains("2 of 3000")
+        })
+        .await;
+    agent.client.notify("session/cancel", json!({ "sessionId": id }));
+    assert_eq!(pending.answer().await.unwrap()["stopReason"], "cancelled");
+    let mark = agent.client.mark();
+    agent.prompt(id, "/mcp").await.unwrap();
+    let listed: String = agent.client.updates_since(mark, id).iter().map(Value::to_string).collect();
+    assert!(listed.contains("): ready; tools:"), "{listed}");
+    agent.prompt(id, "/all:simple-prompt").await.unwrap_or_else(|error| panic!("{error:?}"));
 }
 
 /// The prompts of the same server, typed as commands.

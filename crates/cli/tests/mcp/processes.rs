@@ -45,6 +45,7 @@ async fn a_server_gets_its_own_variables_and_none_of_our_keys() {
     let text = shown(&call(&agent, &id, "go").await);
     assert!(text.contains("OWN_TOKEN=its-own"), "{text}");
     assert!(!text.contains("canary") && !text.contains("ATTACHE_HOME"), "{text}");
+    assert!(text.contains("descriptors: [0, 1, 2]\n"), "none of ours but its streams: {text}");
     agent.finish(&home).await;
     // All of it is there once the agent has ended.
     let log = home.all_logs();

@@ -1,7 +1,7 @@
-//! A container with nothing in it but the libraries of C: the program is put there as docs/installing.md says,
-//! finds a model server, and talks.
+//! A container with nothing in it but the libraries of C: the program is put there out of an archive, by the
+//! commands of docs/installing.md, finds a model server, and talks.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::stage::{chat_server, says};
@@ -23,9 +23,56 @@ fn copy_libraries(root: &Path) -> Vec<String> {
     names
 }
 
+/// Where the archives of a release are (`cargo xtask dist`); without it the test packs its own program.
+const PACKAGES: &str = "TEST_PACKAGES";
+
+/// The commands below "From the archive", up to the one that tries what was installed.
+fn documented() -> Vec<&'static str> {
+    let page = include_str!("../../../../docs/installing.md");
+    let section = page.split("## From the archive").nth(1).expect("the section");
+    let block = section.split("```sh\n").nth(1).expect("its commands").split("```").next().unwrap();
+    block.lines().take_while(|line| *line != "attache demo").collect()
+}
+
+/// Carries out what is documented, with `root` for the root of the machine.
+fn install(root: &Path) {
+    let commands = documented();
+    let named = commands[0].strip_prefix("tar -xzf ").expect("the archive is unpacked first");
+    let folder = named.strip_suffix(".tar.gz").unwrap();
+    assert!(folder.starts_with(concat!("attache-", env!("CARGO_PKG_VERSION"), "-")), "{folder}");
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    match std::env::var_os(PACKAGES).map(PathBuf::from) {
+        Some(packages) => {
+            for name in [named, "SHA256SUMS"] {
+                std::fs::copy(packages.join(name), place.path().join(name)).unwrap();
+            }
+        }
+        None => pack(place.path(), folder, named),
+    }
+    let target = root.join("usr/local/bin").display().to_string();
+    let script = commands.join("\n").replace("sudo ", "").replace("/usr/local/bin", &target);
+    sh(place.path(), &script);
+}
+
+fn pack(place: &Path, folder: &str, archive: &str) {
+    std::fs::create_dir(place.join(folder)).unwrap();
+    std::fs::hard_link(PROGRAM, place.join(folder).join("attache"))
+        .or_else(|_| std::fs::copy(PROGRAM, place.join(folder).join("attache")).map(drop))
+        .unwrap();
+    sh(
+        place,
+        &format!("tar -I 'gzip -1' -cf {archive} {folder}\nsha256sum {archive} > SHA256SUMS\nrm -r {folder}"),
+    );
+}
+
+fn sh(place: &Path, script: &str) {
+    let output = Command::new("sh").args(["-ec", script]).current_dir(place).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
 fn run(root: &Path, server: &str, arguments: &[&str]) -> Output {
     let mut command = Command::new("bwrap");
-    command.arg("--bind").arg(root).arg("/").args(["--ro-bind", PROGRAM, "/usr/local/bin/attache"]);
+    command.arg("--bind").arg(root).arg("/");
     command.args(["--dev", "/dev", "--proc", "/proc", "--clearenv", "--setenv", "HOME", "/home/ada"]);
     command.args(["--setenv", "OLLAMA_BASE_URL", &format!("{server}/v1"), "--chdir", "/home/ada/project"]);
     // Like the machines of the other tests: no server but this one.
@@ -43,7 +90,7 @@ async fn with_nothing_but_libc_it_finds_a_server_and_talks() {
     for directory in ["usr/local/bin", "home/ada/project", "tmp", "dev", "proc"] {
         std::fs::create_dir_all(root.join(directory)).unwrap();
     }
-    std::fs::write(root.join("usr/local/bin/attache"), "").unwrap();
+    install(root);
     for library in copy_libraries(root) {
         let is_c =
             ["libc.so", "libm.so", "libgcc_s.so", "ld-linux"].iter().any(|name| library.starts_with(name));
@@ -68,6 +115,9 @@ async fn with_nothing_but_libc_it_finds_a_server_and_talks() {
     );
     let talk = run(root, &server.url(), &["chat", "-p", "Are you there?"]);
     assert_eq!((talk.status.code(), text(&talk).as_str()), (Some(0), "hello\n"));
+    // What is installed is the one that was packed.
+    let version = run(root, &server.url(), &["--version"]);
+    assert!(text(&version).starts_with(concat!("attache ", env!("CARGO_PKG_VERSION"))), "{}", text(&version));
     let demo = run(root, &server.url(), &["demo"]);
     assert_eq!(demo.status.code(), Some(1), "{}", text(&demo));
     says(

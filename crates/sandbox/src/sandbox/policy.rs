@@ -48,6 +48,7 @@ pub(super) struct Policy {
     pub(super) protected_links: Vec<PathBuf>,
     pub(super) home: Option<PathBuf>,
     pub(super) network: NetworkGrant,
+    /// What runs unasked may use less of the machine.
     pub(super) writes: WriteGrant,
     /// What is less than was asked for, and why; for the model where a command fails for it.
     pub(super) notes: Vec<String>,
@@ -134,6 +135,13 @@ impl Policy {
             WriteGrant::Withheld => LostWrites::default(),
         };
         Ok(Self { lost_writes, ..policy })
+    }
+
+    /// The same for a server, which its user agreed to beforehand: without the right to write in the roots it
+    /// has its network all the same, and as much room for what it fetches as any command. It fetches into its
+    /// scratch: nothing that others run comes from there, unlike from the user's caches.
+    pub(super) fn of_server(self, network: NetworkGrant) -> Self {
+        Self { network, writes: WriteGrant::Granted, caches: Vec::new(), ..self }
     }
 
     /// The same with more that stays as it is, where a command could change it.

@@ -47,7 +47,7 @@ pub(crate) struct OwnCommand {
 pub(crate) fn offer(
     typed: &str,
     words: Vocabulary<'_>,
-    files: &KnownFiles,
+    files: &mut KnownFiles,
     sessions: &KnownSessions,
 ) -> Option<Offer> {
     let Vocabulary { own, commands } = words;
@@ -55,8 +55,7 @@ pub(crate) fn offer(
         let rows = commands_for(word, own, commands);
         return (!rows.is_empty()).then_some(Offer { start: 0, rows, chosen: 0 });
     }
-    let start = typed.rfind(char::is_whitespace).map_or(0, |at| at + char_length(typed, at));
-    let word = typed[start..].strip_prefix('@')?;
+    let (start, word) = mentioned(typed)?;
     // Sessions have their place even where many files fit, and without a letter files come first.
     let found: Vec<Completion> = sessions.matching(word).map(session_row).collect();
     let mut rows: Vec<Completion> = files
@@ -66,6 +65,12 @@ pub(crate) fn offer(
         .collect();
     rows.extend(found);
     (!rows.is_empty()).then_some(Offer { start, rows, chosen: 0 })
+}
+
+/// What is typed behind the `@` that the last word begins with, and where that word begins.
+pub(crate) fn mentioned(typed: &str) -> Option<(usize, &str)> {
+    let start = typed.rfind(char::is_whitespace).map_or(0, |at| at + char_length(typed, at));
+    Some((start, typed[start..].strip_prefix('@')?))
 }
 
 fn session_row((title, day): (&str, &str)) -> Completion {
@@ -88,11 +93,13 @@ fn commands_for(word: &str, own: &[OwnCommand], commands: &[AvailableCommand]) -
     let agents = commands.iter().filter(|command| own.iter().all(|own| own.name != command.name));
     let rows: Vec<(String, String)> = own_rows.chain(agents.map(row)).collect();
     let name_of = |(name, _): &(String, String)| name.to_lowercase();
-    let starts = rows.iter().filter(|row| name_of(row).starts_with(&word));
+    // What is typed whole is meant, though another begins with it, too.
+    let whole = rows.iter().filter(|row| name_of(row) == word);
+    let starts = rows.iter().filter(|row| name_of(row).starts_with(&word) && name_of(row) != word);
     let within = rows.iter().filter(|row| name_of(row).find(&word).is_some_and(|at| at > 0));
     let completion =
         |(name, hint): &(String, String)| Completion { text: format!("/{name} "), hint: hint.clone() };
-    starts.chain(within).map(completion).collect()
+    whole.chain(starts).chain(within).map(completion).collect()
 }
 
 fn row(command: &AvailableCommand) -> (String, String) {
@@ -114,7 +121,7 @@ mod tests {
         ["model", "compact", "mode"].map(|name| AvailableCommand::new(name, format!("does {name}"))).into()
     }
 
-    fn texts(typed: &str, files: &KnownFiles) -> Option<Vec<String>> {
+    fn texts(typed: &str, files: &mut KnownFiles) -> Option<Vec<String>> {
         let words = Vocabulary { own: &OWN, commands: &commands() };
         let offer = offer(typed, words, files, &KnownSessions::default())?;
         Some(offer.rows.into_iter().map(|row| row.text).collect())
@@ -122,27 +129,28 @@ mod tests {
 
     #[test]
     fn commands_that_begin_so_come_first_and_none_twice() {
-        let files = KnownFiles::default();
-        assert_eq!(texts("/mo", &files).unwrap(), ["/model ", "/mode "]);
-        assert_eq!(texts("/", &files).unwrap().len(), 3);
-        assert_eq!(texts("/act", &files).unwrap(), ["/compact "]);
-        assert_eq!(texts("/mode x", &files), None);
-        assert_eq!(texts("see /mo", &files), None);
+        let mut files = KnownFiles::default();
+        assert_eq!(texts("/mo", &mut files).unwrap(), ["/model ", "/mode "]);
+        assert_eq!(texts("/", &mut files).unwrap().len(), 3);
+        assert_eq!(texts("/mode", &mut files).unwrap(), ["/mode ", "/model "], "what is whole comes first");
+        assert_eq!(texts("/act", &mut files).unwrap(), ["/compact "]);
+        assert_eq!(texts("/mode x", &mut files), None);
+        assert_eq!(texts("see /mo", &mut files), None);
     }
 
     #[test]
     fn files_are_offered_behind_an_at_sign() {
         let mut files = KnownFiles::default();
         files.add(vec!["src/main.rs".into(), "a b.txt".into()]);
-        assert_eq!(texts("look at @main", &files).unwrap(), ["@src/main.rs "]);
-        assert_eq!(texts("@ab", &files).unwrap(), ["@\"a b.txt\" "]);
-        assert_eq!(texts("me@main", &files), None);
+        assert_eq!(texts("look at @main", &mut files).unwrap(), ["@src/main.rs "]);
+        assert_eq!(texts("@ab", &mut files).unwrap(), ["@\"a b.txt\" "]);
+        assert_eq!(texts("me@main", &mut files), None);
         let nothing = Vocabulary { own: &[], commands: &[] };
         let mut sessions = KnownSessions::default();
         let session =
             agent_client_protocol_schema::v1::SessionInfo::new("s1", "/w").title("Main road".to_owned());
         sessions.set(vec![session]);
-        let offered = offer("look @m", nothing, &files, &sessions).unwrap();
+        let offered = offer("look @m", nothing, &mut files, &sessions).unwrap();
         assert_eq!(offered.start, 5);
         assert_eq!(offered.rows.last().unwrap().text, "@\"Main road\" ");
     }

@@ -1,16 +1,29 @@
 //! The files of the workspace, for `@`: found in the background, matched by the letters typed. Reads names
 //! only, and none that git ignores.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
 use ignore::WalkBuilder;
 
-use crate::screen::limits::FILES_KNOWN;
+use crate::screen::limits::{COMPLETIONS, FILES_AT_ONCE, FILES_KNOWN};
 
 /// Paths from the workspace's directory on.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles {
     paths: Vec<Box<str>>,
+    search: Option<FileSearch>,
+}
+
+/// What was found for some letters so far. It goes on where it was: whoever looks for a file types meanwhile.
+#[derive(Debug)]
+struct FileSearch {
+    /// In small letters.
+    wanted: Vec<u8>,
+    /// How many paths it has looked at, from the first on.
+    looked_at: usize,
+    /// Scores and places of the best, best first.
+    best: Vec<(i32, usize)>,
 }
 
 impl KnownFiles {
@@ -22,23 +35,44 @@ impl KnownFiles {
         self.paths.iter().any(|known| **known == *path)
     }
 
-    /// The best matches, best first. Letters match in their order; those in the file's name, at the start of a
-    /// word and next to each other count more.
-    pub(crate) fn matching(&self, typed: &str, most: usize) -> Vec<&str> {
+    /// The best matches so far, best first: looks at `FILES_AT_ONCE` more, until it has looked at all.
+    /// Letters match in their order; those in the file's name, at the start of a word and next to each other
+    /// count more.
+    pub(crate) fn matching(&mut self, typed: &str, most: usize) -> Vec<&str> {
         let wanted: Vec<u8> = typed.bytes().map(|byte| byte.to_ascii_lowercase()).collect();
-        let mut best: Vec<(i32, &str)> = Vec::with_capacity(most + 1);
-        for path in &self.paths {
-            let Some(score) = score(path.as_bytes(), &wanted) else { continue };
-            let better = |one: &(i32, &str)| {
-                (one.0, std::cmp::Reverse(one.1.len())) >= (score, std::cmp::Reverse(path.len()))
-            };
-            let place = best.partition_point(better);
-            if place < most {
-                best.insert(place, (score, path));
-                best.truncate(most);
+        let same = self.search.take().filter(|search| search.wanted == wanted);
+        let mut search = same.unwrap_or(FileSearch { wanted, looked_at: 0, best: Vec::new() });
+        search.go_on(&self.paths);
+        let best = search.best.iter().take(most).map(|(_, place)| &*self.paths[*place]).collect();
+        self.search = Some(search);
+        best
+    }
+
+    /// Whether the last search has not looked at all of them.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.search.as_ref().is_some_and(|search| search.looked_at < self.paths.len())
+    }
+
+    /// Nobody looks for a file any more.
+    pub(crate) fn end_search(&mut self) {
+        self.search = None;
+    }
+}
+
+impl FileSearch {
+    fn go_on(&mut self, paths: &[Box<str>]) {
+        let end = paths.len().min(self.looked_at + FILES_AT_ONCE);
+        for (place, path) in paths.iter().enumerate().take(end).skip(self.looked_at) {
+            let Some(score) = score(path.as_bytes(), &self.wanted) else { continue };
+            let better =
+                |one: &(i32, usize)| (one.0, Reverse(paths[one.1].len())) >= (score, Reverse(path.len()));
+            let rank = self.best.partition_point(better);
+            if rank < COMPLETIONS {
+                self.best.insert(rank, (score, place));
+                self.best.truncate(COMPLETIONS);
             }
         }
-        best.into_iter().map(|(_, path)| path).collect()
+        self.looked_at = end;
     }
 }
 
@@ -114,12 +148,43 @@ mod tests {
     use std::sync::mpsc;
 
     fn known(paths: &[&str]) -> KnownFiles {
-        KnownFiles { paths: paths.iter().map(|path| (*path).into()).collect() }
+        KnownFiles { paths: paths.iter().map(|path| (*path).into()).collect(), search: None }
+    }
+
+    #[test]
+    fn among_a_hundred_thousand_each_look_takes_in_some_and_in_the_end_all() {
+        let mut files = KnownFiles::default();
+        files.add(
+            (0..100_000).map(|number| format!("part{}/file-{number}.rs", number % 100).into()).collect(),
+        );
+        let mut looks = 0;
+        loop {
+            let before = files.search.as_ref().map_or(0, |search| search.looked_at);
+            let found = files.matching("file-99999", 3).first().map(|path| (*path).to_owned());
+            let after = files.search.as_ref().unwrap().looked_at;
+            assert!((1..=FILES_AT_ONCE).contains(&(after - before)), "{before} to {after}");
+            looks += 1;
+            if !files.is_searching() {
+                assert_eq!(found.as_deref(), Some("part99/file-99999.rs"));
+                break;
+            }
+        }
+        assert_eq!(looks, 100_000_usize.div_ceil(FILES_AT_ONCE));
+        // Another letter begins anew, and what is found meanwhile is looked at, too.
+        files.matching("other", 3);
+        assert_eq!(files.search.as_ref().unwrap().looked_at, FILES_AT_ONCE);
+        files.add(vec!["other.rs".into()]);
+        while files.is_searching() {
+            files.matching("other", 3);
+        }
+        assert_eq!(files.matching("other", 3), ["other.rs"]);
+        files.end_search();
+        assert!(!files.is_searching());
     }
 
     #[test]
     fn names_count_more_than_folders() {
-        let files = known(&["core/parse/tree.rs", "src/core.rs", "docs/score.md", "x/c/o/r/e"]);
+        let mut files = known(&["core/parse/tree.rs", "src/core.rs", "docs/score.md", "x/c/o/r/e"]);
         assert_eq!(files.matching("core", 2), ["src/core.rs", "docs/score.md"]);
         assert_eq!(files.matching("CPT", 5), ["core/parse/tree.rs"]);
         assert!(files.matching("zzz", 5).is_empty());

@@ -73,6 +73,17 @@ impl ScreenState {
         self.composer.look_again(Vocabulary { own: &own, commands: &self.commands });
     }
 
+    /// Whether a search for `@` goes on by itself.
+    pub(crate) fn is_searching(&self) -> bool {
+        self.composer.is_searching()
+    }
+
+    /// A piece of it.
+    pub(crate) fn search_on(&mut self) {
+        let own = self.own_commands();
+        self.composer.search_on(Vocabulary { own: &own, commands: &self.commands });
+    }
+
     pub(crate) fn know_sessions(&mut self, sessions: Vec<SessionInfo>) {
         self.composer.sessions.set(sessions);
         let own = self.own_commands();
