@@ -329,9 +329,9 @@ async fn its_modes_are_an_option_and_what_was_chosen_holds() {
     let (home, _inner) = nested(EDIT);
     let (agent, session) = opened(&home).await;
     told(&agent, &session, "hello").await;
-    let params = json!({ "sessionId": session, "configId": "agent_mode", "value": "plan" });
+    let params = json!({ "sessionId": session, "configId": "agent.mode", "value": "plan" });
     let answer = agent.client.expect("session/set_config_option", params).await;
-    let option = answer["configOptions"].as_array().unwrap().iter().find(|option| option["id"] == "agent_mode");
+    let option = answer["configOptions"].as_array().unwrap().iter().find(|option| option["id"] == "agent.mode");
     assert_eq!(option.unwrap()["currentValue"], "plan", "{answer}");
     assert_eq!(told(&agent, &session, "hello").await, "Hi there.");
     agent.finish(&home).await;

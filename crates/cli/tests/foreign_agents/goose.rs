@@ -141,10 +141,10 @@ async fn its_modes_and_models_are_options_of_the_session() {
     let (agent, session) = opened(&home).await;
     told(&agent, &session, "hi").await;
     let set = |id: &str, value: &str| json!({ "sessionId": session, "configId": id, "value": value });
-    let answer = agent.client.expect("session/set_config_option", set("agent_mode", "auto")).await;
+    let answer = agent.client.expect("session/set_config_option", set("agent.mode", "auto")).await;
     let options = answer["configOptions"].as_array().unwrap();
     let ids: Vec<&str> = options.iter().filter_map(|option| option["id"].as_str()).collect();
-    assert!(ids.contains(&"agent_mode") && ids.contains(&"provider"), "{ids:?}");
+    assert!(ids.contains(&"agent.mode") && ids.contains(&"agent.provider"), "{ids:?}");
     // In its mode `auto` nothing is asked.
     let said = told(&agent, &session, "run it").await;
     assert!(said.contains("done"), "{said}");

@@ -7,11 +7,7 @@ use agent_client_protocol_schema::v1::{
 use attache_core::ports::foreign::{AgentOption, AgentOptionValue, ChosenOptions};
 
 /// Its modes, which are no config option of its own.
-pub(super) const MODES: &str = "agent_mode";
-
-/// Options that every session of ours has: an agent's own of the same id has another one here.
-const OURS: [&str; 3] = ["mode", "approval", MODES];
-const RENAMED: &str = "agent_";
+const MODES: &str = "mode";
 
 const ON: &str = "true";
 const OFF: &str = "false";
@@ -35,7 +31,10 @@ impl AgentChoices {
     pub(super) fn listed(&self) -> Vec<AgentOption> {
         let mut listed = Vec::new();
         // An agent that tells its modes as an option, too, tells the same.
-        let has_mode = self.options.iter().any(|option| option.category == Some(SessionConfigOptionCategory::Mode));
+        let is_mode = |option: &SessionConfigOption| {
+            *option.id.0 == *MODES || option.category == Some(SessionConfigOptionCategory::Mode)
+        };
+        let has_mode = self.options.iter().any(is_mode);
         if let Some(modes) = self.modes.as_ref().filter(|modes| !has_mode && !modes.available_modes.is_empty()) {
             listed.push(mode_option(modes));
         }
@@ -57,10 +56,9 @@ impl AgentChoices {
     }
 
     fn choice(&self, id: &str, value: &str) -> Option<Choice> {
-        if id == MODES {
-            return Some(Choice::Mode(value.to_owned()));
-        }
-        let option = self.options.iter().find(|option| our_id(&option.id.0) == id)?;
+        let Some(option) = self.options.iter().find(|option| *option.id.0 == *id) else {
+            return (id == MODES).then(|| Choice::Mode(value.to_owned()));
+        };
         let value = match option.kind {
             SessionConfigKind::Boolean(_) => SessionConfigOptionValue::boolean(value == ON),
             _ => SessionConfigOptionValue::value_id(value.to_owned()),
@@ -73,13 +71,6 @@ impl AgentChoices {
         if let Some(modes) = &mut self.modes {
             modes.current_mode_id = mode.to_owned().into();
         }
-    }
-}
-
-fn our_id(id: &str) -> String {
-    match OURS.contains(&id) {
-        true => format!("{RENAMED}{id}"),
-        false => id.to_owned(),
     }
 }
 
@@ -117,7 +108,7 @@ fn listed_option(option: &SessionConfigOption) -> Option<AgentOption> {
         _ => return None,
     };
     (!values.is_empty()).then(|| AgentOption {
-        id: our_id(&option.id.0),
+        id: option.id.0.to_string(),
         name: option.name.clone(),
         description: option.description.clone(),
         category: option.category.as_ref().and_then(category),
@@ -173,10 +164,10 @@ mod tests {
     }
 
     #[test]
-    fn modes_and_options_are_listed_and_none_has_the_id_of_ours() {
+    fn modes_and_options_are_listed() {
         let listed = goose().listed();
         let ids: Vec<&str> = listed.iter().map(|option| option.id.as_str()).collect();
-        assert_eq!(ids, ["agent_mode", "provider", "agent_approval", "fast"]);
+        assert_eq!(ids, ["mode", "provider", "approval", "fast"]);
         assert_eq!((listed[0].current.as_str(), listed[3].current.as_str()), ("auto", "false"));
         assert_eq!(listed[2].values[0].value, "a");
     }
@@ -188,7 +179,7 @@ mod tests {
             pairs.iter().map(|(id, value)| ((*id).to_owned(), (*value).to_owned())).collect::<ChosenOptions>()
         };
         assert_eq!(choices.next(&chosen(&[("provider", "openai"), ("gone", "x"), ("fast", "maybe")]), &[]), None);
-        let wanted = chosen(&[("agent_mode", "approve"), ("fast", "true")]);
+        let wanted = chosen(&[("mode", "approve"), ("fast", "true")]);
         let first = choices.next(&wanted, &[]).unwrap();
         assert_eq!(first, Choice::Mode("approve".into()));
         let second = choices.next(&wanted, std::slice::from_ref(&first)).unwrap();

@@ -117,7 +117,8 @@ impl AgentSession {
         child.link.set_news(wish.news.clone());
         let wanted = wish.kept.as_ref().and_then(|kept| self.kept_id(kept));
         let fits = slot.theirs.as_ref().is_some_and(|theirs| match theirs.knows {
-            Knows::Nothing => wanted.is_none(),
+            // A new one is told the conversation, whatever that is.
+            Knows::Nothing => true,
             Knows::Conversation => wanted.as_ref() == Some(&theirs.id),
         });
         if !fits {
