@@ -14,8 +14,8 @@ use attache_foreign::{
 use attache_mcp::Variables;
 use attache_sandbox::LazySandbox;
 
-use crate::connect::TOKEN_VARIABLE;
 use crate::config::{AgentBackend, AgentOwner, ConfiguredAgent};
+use crate::connect::TOKEN_VARIABLE;
 
 /// What agents that live elsewhere are made of.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! Agents that speak the Agent Client Protocol, each as a child of ours that we are the client of. What they
 //! lack (sessions that last, lists, rewinds) the session around them has.
 
+mod call;
 mod calls;
 mod child;
 mod choices;
@@ -31,7 +32,7 @@ use crate::ForeignError;
 use crate::agent::{Decided, ForeignAgent, ForeignRun, RunRequest};
 use crate::convert::acp_blocks::{blocks, handover};
 use run::AcpRun;
-use session::{AgentSession, Knows, Wish};
+use session::{AgentSession, Knows, SessionWish};
 
 /// What the configuration says of such an agent.
 #[derive(Clone)]
@@ -53,7 +54,11 @@ pub struct AcpSettings {
 impl fmt::Debug for AcpSettings {
     /// Variables hold keys.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("AcpSettings").field("name", &self.name).field("command", &self.command).finish()
+        formatter
+            .debug_struct("AcpSettings")
+            .field("name", &self.name)
+            .field("command", &self.command)
+            .finish()
     }
 }
 
@@ -82,7 +87,7 @@ impl AcpAgent {
     async fn run(&self, request: RunRequest) -> Result<Box<dyn ForeignRun>, ForeignError> {
         let session = self.session(&request.session);
         let workspace = request.workspace.clone();
-        let wish = Wish {
+        let wish = SessionWish {
             root: workspace.root.clone(),
             additional: workspace.additional.clone(),
             servers: request.servers.clone(),
@@ -128,16 +133,15 @@ impl ForeignAgent for AcpAgent {
 
     fn options(&self, session: &SessionId) -> Vec<AgentOption> {
         let session = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned();
-        let listed = session.map(|session| {
-            session.choices.lock().unwrap_or_else(PoisonError::into_inner).listed()
-        });
+        let listed =
+            session.map(|session| session.choices.lock().unwrap_or_else(PoisonError::into_inner).listed());
         listed.unwrap_or_default()
     }
 
     fn open(&self, opening: SessionOpening) {
         let session = self.session(&opening.session_id);
         let SessionOpening { root, additional, servers, options, kept, news, .. } = opening;
-        let wish = Wish { root, additional, servers, options, kept, news: news.clone() };
+        let wish = SessionWish { root, additional, servers, options, kept, news: news.clone() };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
             if let Err(error) = session.ready(&wish).await {

@@ -211,7 +211,8 @@ async fn a_client_that_offers_files_and_forms_serves_them_itself() {
         "elicitation/create" => Reply::Result(json!({ "action": "accept", "content": { "name": "Ada" } })),
         _ => Reply::Never,
     });
-    let capabilities = json!({ "fs": { "readTextFile": true, "writeTextFile": false }, "elicitation": { "form": {} } });
+    let capabilities =
+        json!({ "fs": { "readTextFile": true, "writeTextFile": false }, "elicitation": { "form": {} } });
     agent
         .client
         .expect("initialize", json!({ "protocolVersion": 1, "clientCapabilities": capabilities }))
@@ -331,7 +332,8 @@ async fn its_modes_are_an_option_and_what_was_chosen_holds() {
     told(&agent, &session, "hello").await;
     let params = json!({ "sessionId": session, "configId": "agent.mode", "value": "plan" });
     let answer = agent.client.expect("session/set_config_option", params).await;
-    let option = answer["configOptions"].as_array().unwrap().iter().find(|option| option["id"] == "agent.mode");
+    let option =
+        answer["configOptions"].as_array().unwrap().iter().find(|option| option["id"] == "agent.mode");
     assert_eq!(option.unwrap()["currentValue"], "plan", "{answer}");
     assert_eq!(told(&agent, &session, "hello").await, "Hi there.");
     agent.finish(&home).await;

@@ -13,7 +13,10 @@ async fn model() -> HttpServer {
 
 fn answer(request: &Request) -> Answer {
     if request.method == "GET" {
-        return Answer::json(200, &json!({ "object": "list", "data": [{ "id": "gpt-test", "object": "model" }] }));
+        return Answer::json(
+            200,
+            &json!({ "object": "list", "data": [{ "id": "gpt-test", "object": "model" }] }),
+        );
     }
     let body = request.json();
     let messages = body["messages"].as_array().cloned().unwrap_or_default();

@@ -68,7 +68,8 @@ pub(super) async fn start(
     choices: Arc<Mutex<AgentChoices>>,
     news: AgentNews,
 ) -> Result<Child, ForeignError> {
-    let (words, directory) = (settings.command.clone(), settings.directory.as_deref().unwrap_or(root).to_owned());
+    let (words, directory) =
+        (settings.command.clone(), settings.directory.as_deref().unwrap_or(root).to_owned());
     let environment = settings.environment.clone();
     let started = process::start(&words, &directory, &environment);
     let (tree, (output, input)) = started.map_err(|error| {

@@ -21,7 +21,7 @@ pub(super) struct AgentChoices {
 
 /// Something to tell the agent.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Choice {
+pub(super) enum AgentChoice {
     Mode(String),
     Option { id: String, value: SessionConfigOptionValue },
 }
@@ -35,7 +35,9 @@ impl AgentChoices {
             *option.id.0 == *MODES || option.category == Some(SessionConfigOptionCategory::Mode)
         };
         let has_mode = self.options.iter().any(is_mode);
-        if let Some(modes) = self.modes.as_ref().filter(|modes| !has_mode && !modes.available_modes.is_empty()) {
+        if let Some(modes) =
+            self.modes.as_ref().filter(|modes| !has_mode && !modes.available_modes.is_empty())
+        {
             listed.push(mode_option(modes));
         }
         listed.extend(self.options.iter().filter_map(listed_option));
@@ -44,7 +46,7 @@ impl AgentChoices {
 
     /// The next thing to be told so that what was chosen holds; `None` when it does. What the agent does not
     /// have any more is passed over.
-    pub(super) fn next(&self, chosen: &ChosenOptions, told: &[Choice]) -> Option<Choice> {
+    pub(super) fn next(&self, chosen: &ChosenOptions, told: &[AgentChoice]) -> Option<AgentChoice> {
         let listed = self.listed();
         listed.iter().find_map(|option| {
             let value = chosen.get(&option.id).filter(|value| **value != option.current)?;
@@ -55,15 +57,15 @@ impl AgentChoices {
         })
     }
 
-    fn choice(&self, id: &str, value: &str) -> Option<Choice> {
+    fn choice(&self, id: &str, value: &str) -> Option<AgentChoice> {
         let Some(option) = self.options.iter().find(|option| *option.id.0 == *id) else {
-            return (id == MODES).then(|| Choice::Mode(value.to_owned()));
+            return (id == MODES).then(|| AgentChoice::Mode(value.to_owned()));
         };
         let value = match option.kind {
             SessionConfigKind::Boolean(_) => SessionConfigOptionValue::boolean(value == ON),
             _ => SessionConfigOptionValue::value_id(value.to_owned()),
         };
-        Some(Choice::Option { id: option.id.0.to_string(), value })
+        Some(AgentChoice::Option { id: option.id.0.to_string(), value })
     }
 
     /// What was told holds now.
@@ -178,14 +180,17 @@ mod tests {
         let chosen = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(id, value)| ((*id).to_owned(), (*value).to_owned())).collect::<ChosenOptions>()
         };
-        assert_eq!(choices.next(&chosen(&[("provider", "openai"), ("gone", "x"), ("fast", "maybe")]), &[]), None);
+        assert_eq!(
+            choices.next(&chosen(&[("provider", "openai"), ("gone", "x"), ("fast", "maybe")]), &[]),
+            None
+        );
         let wanted = chosen(&[("mode", "approve"), ("fast", "true")]);
         let first = choices.next(&wanted, &[]).unwrap();
-        assert_eq!(first, Choice::Mode("approve".into()));
+        assert_eq!(first, AgentChoice::Mode("approve".into()));
         let second = choices.next(&wanted, std::slice::from_ref(&first)).unwrap();
         assert_eq!(
             second,
-            Choice::Option { id: "fast".into(), value: SessionConfigOptionValue::boolean(true) }
+            AgentChoice::Option { id: "fast".into(), value: SessionConfigOptionValue::boolean(true) }
         );
         assert_eq!(choices.next(&wanted, &[first, second]), None);
     }

@@ -104,7 +104,9 @@ fn shown_block(block: &ContentBlock) -> Shown {
         ContentBlock::Image(image) => {
             Shown::Image { mime: image.mime_type.clone(), data: image.data.clone() }
         }
-        ContentBlock::Audio(audio) => Shown::Text { text: described("audio", &audio.mime_type, audio.data.len()) },
+        ContentBlock::Audio(audio) => {
+            Shown::Text { text: described("audio", &audio.mime_type, audio.data.len()) }
+        }
         ContentBlock::ResourceLink(link) => shown_link(link),
         ContentBlock::Resource(resource) => match &resource.resource {
             EmbeddedResourceResource::TextResourceContents(text) => {
@@ -190,7 +192,8 @@ mod tests {
     #[test]
     fn a_tool_is_called_by_its_name_wherever_the_agent_says_it() {
         let meta = |value: Value| value.as_object().cloned().unwrap();
-        let goose = meta(json!({ "goose": { "toolCall": { "toolName": "shell", "extensionName": "developer" } } }));
+        let goose =
+            meta(json!({ "goose": { "toolCall": { "toolName": "shell", "extensionName": "developer" } } }));
         let claude = meta(json!({ "claudeCode": { "toolName": "Bash" } }));
         assert_eq!(tool_name(None, Some(&goose), Some(ToolKind::Other)), "shell");
         assert_eq!(tool_name(None, Some(&claude), None), "Bash");

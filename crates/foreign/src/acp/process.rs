@@ -16,7 +16,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
-use crate::limits::{AGENT_END, AGENT_ERRORS_BYTES, AGENT_ERROR_CHARS, AGENT_ERROR_LINES};
+use crate::limits::{AGENT_END, AGENT_ERROR_CHARS, AGENT_ERROR_LINES, AGENT_ERRORS_BYTES};
 
 /// What an agent says, and what it is told.
 pub(super) type AgentStreams = (pipe::Receiver, pipe::Sender);
@@ -27,14 +27,14 @@ pub(super) struct AgentTree {
     /// Closing it kills the tree. Why a lock: whoever kills it takes it, from any handle.
     lifeline: Mutex<Option<OwnedFd>>,
     status: watch::Receiver<Option<String>>,
-    errors: Arc<LastErrors>,
+    errors: Arc<AgentErrors>,
 }
 
 /// The last of what it wrote to its standard error.
 #[derive(Debug, Default)]
-struct LastErrors(Mutex<Vec<u8>>);
+struct AgentErrors(Mutex<Vec<u8>>);
 
-impl LastErrors {
+impl AgentErrors {
     fn add(&self, bytes: &[u8]) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.extend_from_slice(bytes);
@@ -47,14 +47,15 @@ impl LastErrors {
         let text = String::from_utf8_lossy(&kept);
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = &lines[lines.len().saturating_sub(AGENT_ERROR_LINES)..];
-        let cut = |line: &&str| legible::legible_line(&line.chars().take(AGENT_ERROR_CHARS).collect::<String>());
+        let cut =
+            |line: &&str| legible::legible_line(&line.chars().take(AGENT_ERROR_CHARS).collect::<String>());
         last.iter().map(cut).collect()
     }
 }
 
-struct NoOutput;
+struct NoTreeOutput;
 
-impl Sink for NoOutput {
+impl Sink for NoTreeOutput {
     fn output(&mut self, _bytes: &[u8]) {}
     fn show(&mut self) {}
 }
@@ -82,14 +83,14 @@ pub(super) fn start(
         let cancel = OwnedFd::from(cancel);
         // An agent was told to end before it is killed.
         let limits = TimeLimits { time: FOR_EVER, to_end: Duration::ZERO };
-        let end = watch_with(tree, &cancel, limits, &mut NoOutput);
+        let end = watch_with(tree, &cancel, limits, &mut NoTreeOutput);
         // Nobody may be waiting.
         drop(tell.send(Some(in_words(end))));
     })?;
     let output = pipe::Receiver::from_owned_fd(pipes.output)?;
     let input = pipe::Sender::from_owned_fd(pipes.input)?;
     let mut from = pipe::Receiver::from_owned_fd(pipes.errors)?;
-    let errors = Arc::new(LastErrors::default());
+    let errors = Arc::new(AgentErrors::default());
     let kept = errors.clone();
     tokio::spawn(async move {
         let mut buffer = vec![0; AGENT_ERRORS_BYTES];

@@ -20,7 +20,9 @@ use super::failed;
 use super::session::{AgentSession, Ready};
 use super::translate::Translator;
 use crate::ForeignError;
-use crate::agent::{Decided, DecidedRound, ForeignRun, ForeignUsage, RunAsk, RunAskAbout, RunDecision, RunEvent};
+use crate::agent::{
+    Decided, DecidedRound, ForeignRun, ForeignUsage, RunAsk, RunAskAbout, RunDecision, RunEvent,
+};
 use crate::limits::{AGENT_CANCEL, WAITING_NEWS};
 
 /// A prompt that the agent answers.
@@ -92,7 +94,8 @@ impl AcpRun {
             SessionUpdate::UsageUpdate(usage) => self.used(usage),
             update => {
                 let mut chunks = Vec::new();
-                let taken = self.translator.update(update, &self.ready.child.link.services.terminals, &mut chunks);
+                let taken =
+                    self.translator.update(update, &self.ready.child.link.services.terminals, &mut chunks);
                 self.say(chunks);
                 self.check(taken);
             }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 
 use super::child::{self, Child};
-use super::choices::{AgentChoices, Choice};
+use super::choices::{AgentChoice, AgentChoices};
 use super::servers::passed_on;
 use super::{AcpSettings, failed};
 use crate::ForeignError;
@@ -29,11 +29,11 @@ pub(super) struct AgentSession {
     /// up.
     cost: Mutex<Option<f64>>,
     /// Why a lock: the first prompt waits for the start that the opening began.
-    slot: tokio::sync::Mutex<Slot>,
+    slot: tokio::sync::Mutex<ChildSlot>,
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct ChildSlot {
     child: Option<Child>,
     theirs: Option<Theirs>,
 }
@@ -55,7 +55,7 @@ pub(super) enum Knows {
 
 /// What a session of the agent needs.
 #[derive(Clone, Debug)]
-pub(super) struct Wish {
+pub(super) struct SessionWish {
     pub(super) root: PathBuf,
     pub(super) additional: Vec<PathBuf>,
     pub(super) servers: Vec<ServerEntry>,
@@ -79,7 +79,14 @@ impl AgentSession {
         settings: Arc<AcpSettings>,
         learned: Arc<Mutex<Option<AgentCapabilities>>>,
     ) -> Self {
-        Self { id, settings, learned, choices: Arc::default(), cost: Mutex::default(), slot: tokio::sync::Mutex::default() }
+        Self {
+            id,
+            settings,
+            learned,
+            choices: Arc::default(),
+            cost: Mutex::default(),
+            slot: tokio::sync::Mutex::default(),
+        }
     }
 
     pub(super) fn settings(&self) -> &AcpSettings {
@@ -99,10 +106,10 @@ impl AgentSession {
     }
 
     /// The agent, with a session that has the conversation or nothing of it.
-    pub(super) async fn ready(&self, wish: &Wish) -> Result<Ready, ForeignError> {
+    pub(super) async fn ready(&self, wish: &SessionWish) -> Result<Ready, ForeignError> {
         let mut slot = self.slot.lock().await;
         if slot.child.as_ref().is_some_and(|child| child.client.is_closed()) {
-            *slot = Slot::default();
+            *slot = ChildSlot::default();
         }
         let child = match &slot.child {
             Some(child) => child.clone(),
@@ -141,7 +148,7 @@ impl AgentSession {
 
     /// The process was killed: the next prompt starts another.
     pub(super) async fn lost(&self) {
-        *self.slot.lock().await = Slot::default();
+        *self.slot.lock().await = ChildSlot::default();
     }
 
     /// What the agent's session had cost when it said so last; from now on it is this.
@@ -152,12 +159,20 @@ impl AgentSession {
     }
 
     /// Goes on with the agent's session where that is possible, else opens a new one.
-    async fn opened(&self, child: &Child, wish: &Wish, wanted: Option<TheirId>) -> Result<Theirs, ForeignError> {
+    async fn opened(
+        &self,
+        child: &Child,
+        wish: &SessionWish,
+        wanted: Option<TheirId>,
+    ) -> Result<Theirs, ForeignError> {
         let passed = passed_on(&wish.servers, &child.client.agent().agent_capabilities.mcp_capabilities);
         if !passed.left_out.is_empty() {
             child.link.tell(AgentWord::Notice {
                 severity: "warning",
-                title: format!("The agent `{}` does not reach all MCP servers of the editor", self.settings.name),
+                title: format!(
+                    "The agent `{}` does not reach all MCP servers of the editor",
+                    self.settings.name
+                ),
                 description: Some(passed.left_out.join(", ")),
             });
         }
@@ -224,17 +239,17 @@ impl AgentSession {
 
     /// Tells the agent what was chosen of its options and does not hold yet.
     async fn choose(&self, ready: &Ready, chosen: &ChosenOptions) -> Result<(), ForeignError> {
-        let mut told: Vec<Choice> = Vec::new();
+        let mut told: Vec<AgentChoice> = Vec::new();
         loop {
             let next = self.choices.lock().unwrap_or_else(PoisonError::into_inner).next(chosen, &told);
             let Some(choice) = next else { return Ok(()) };
             let (client, theirs) = (&ready.child.client, ready.theirs.clone());
             let taken = match choice.clone() {
-                Choice::Mode(mode) => {
+                AgentChoice::Mode(mode) => {
                     let set = client.set_mode(theirs, &mode).await;
                     set.map(|()| self.changed(|choices| choices.took_mode(&mode)))
                 }
-                Choice::Option { id, value } => {
+                AgentChoice::Option { id, value } => {
                     let set = client.set_config_option(theirs, &id, value).await;
                     set.map(|options| self.changed(|choices| choices.options = options))
                 }

@@ -8,9 +8,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache_core::ports::delegate::{
-    DelegateError, Terminal, TerminalCommand, TerminalExit, TerminalOutput,
-};
+use attache_core::ports::delegate::{DelegateError, Terminal, TerminalCommand, TerminalExit, TerminalOutput};
 use attache_core::ports::tool::{NetworkGrant, Shown, Site, Workspace, WriteGrant};
 use attache_sandbox::process::{CommandEnd, ExitCause, ProcessTree, Sink, watch};
 use attache_sandbox::{LazySandbox, environment};
@@ -23,19 +21,22 @@ use crate::limits::TERMINALS;
 #[derive(Clone, Debug, Default)]
 pub(super) struct TerminalBook {
     /// Why a lock: requests are served beside each other. Held for a look only.
-    entries: Arc<Mutex<Entries>>,
+    entries: Arc<Mutex<OpenedTerminals>>,
 }
 
 #[derive(Debug, Default)]
-struct Entries {
-    known: HashMap<String, Entry>,
+struct OpenedTerminals {
+    known: HashMap<String, OpenedTerminal>,
     opened: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Entry {
+enum OpenedTerminal {
     /// With what it showed when somebody looked last.
-    OfClient { terminal: Arc<dyn Terminal>, last: String },
+    OfClient {
+        terminal: Arc<dyn Terminal>,
+        last: String,
+    },
     Own(Arc<OwnTerminal>),
     /// Released: its name means nothing to the agent any more, but the call still shows it.
     Released(Shown),
@@ -44,16 +45,17 @@ enum Entry {
 impl TerminalBook {
     pub(super) fn add_of_client(&self, terminal: Arc<dyn Terminal>) -> Result<String, DelegateError> {
         let id = terminal.id().to_owned();
-        self.add(Some(id), Entry::OfClient { terminal, last: String::new() })
+        self.add(Some(id), OpenedTerminal::OfClient { terminal, last: String::new() })
     }
 
     pub(super) fn add_own(&self, terminal: OwnTerminal) -> Result<String, DelegateError> {
-        self.add(None, Entry::Own(Arc::new(terminal)))
+        self.add(None, OpenedTerminal::Own(Arc::new(terminal)))
     }
 
-    fn add(&self, id: Option<String>, entry: Entry) -> Result<String, DelegateError> {
+    fn add(&self, id: Option<String>, entry: OpenedTerminal) -> Result<String, DelegateError> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let open = entries.known.values().filter(|entry| !matches!(entry, Entry::Released(_))).count();
+        let open =
+            entries.known.values().filter(|entry| !matches!(entry, OpenedTerminal::Released(_))).count();
         if open >= TERMINALS {
             let text = format!("more than {TERMINALS} terminals are open: release some");
             return Err(DelegateError::Refused(text));
@@ -64,64 +66,66 @@ impl TerminalBook {
         Ok(id)
     }
 
-    fn get(&self, id: &str) -> Result<Entry, DelegateError> {
+    fn get(&self, id: &str) -> Result<OpenedTerminal, DelegateError> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         match entries.known.get(id) {
-            Some(Entry::Released(_)) | None => Err(DelegateError::Refused(format!("there is no terminal {id:?}"))),
+            Some(OpenedTerminal::Released(_)) | None => {
+                Err(DelegateError::Refused(format!("there is no terminal {id:?}")))
+            }
             Some(entry) => Ok(entry.clone()),
         }
     }
 
-    fn set(&self, id: &str, entry: Entry) {
+    fn set(&self, id: &str, entry: OpenedTerminal) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.known.insert(id.to_owned(), entry);
     }
 
     pub(super) async fn output(&self, id: &str) -> Result<TerminalOutput, DelegateError> {
         match self.get(id)? {
-            Entry::OfClient { terminal, .. } => {
+            OpenedTerminal::OfClient { terminal, .. } => {
                 let output = terminal.output().await?;
-                self.set(id, Entry::OfClient { terminal, last: output.text.clone() });
+                self.set(id, OpenedTerminal::OfClient { terminal, last: output.text.clone() });
                 Ok(output)
             }
-            Entry::Own(terminal) => Ok(terminal.output()),
-            Entry::Released(_) => Err(DelegateError::Gone),
+            OpenedTerminal::Own(terminal) => Ok(terminal.output()),
+            OpenedTerminal::Released(_) => Err(DelegateError::Gone),
         }
     }
 
     pub(super) async fn wait(&self, id: &str) -> Result<TerminalExit, DelegateError> {
         match self.get(id)? {
-            Entry::OfClient { terminal, .. } => terminal.wait_for_exit().await,
-            Entry::Own(terminal) => terminal.wait().await,
-            Entry::Released(_) => Err(DelegateError::Gone),
+            OpenedTerminal::OfClient { terminal, .. } => terminal.wait_for_exit().await,
+            OpenedTerminal::Own(terminal) => terminal.wait().await,
+            OpenedTerminal::Released(_) => Err(DelegateError::Gone),
         }
     }
 
     pub(super) async fn kill(&self, id: &str) -> Result<(), DelegateError> {
         match self.get(id)? {
-            Entry::OfClient { terminal, .. } => terminal.kill().await,
-            Entry::Own(terminal) => {
+            OpenedTerminal::OfClient { terminal, .. } => terminal.kill().await,
+            OpenedTerminal::Own(terminal) => {
                 terminal.kill();
                 Ok(())
             }
-            Entry::Released(_) => Err(DelegateError::Gone),
+            OpenedTerminal::Released(_) => Err(DelegateError::Gone),
         }
     }
 
     pub(super) async fn release(&self, id: &str) -> Result<(), DelegateError> {
         let entry = self.get(id)?;
-        if let Entry::OfClient { .. } = &entry {
+        if let OpenedTerminal::OfClient { .. } = &entry {
             // What it showed last is what others are shown, and a load later.
             drop(self.output(id).await);
         }
         let shown = self.shown(id);
         match entry {
-            Entry::OfClient { terminal, .. } => terminal.release().await?,
-            Entry::Own(terminal) => terminal.kill(),
-            Entry::Released(_) => {}
+            OpenedTerminal::OfClient { terminal, .. } => terminal.release().await?,
+            OpenedTerminal::Own(terminal) => terminal.kill(),
+            OpenedTerminal::Released(_) => {}
         }
         if let Some(shown) = shown {
-            self.set(id, Entry::Released(shown));
+            self.set(id, OpenedTerminal::Released(shown));
         }
         Ok(())
     }
@@ -130,7 +134,8 @@ impl TerminalBook {
     pub(super) async fn release_all(&self) {
         let open: Vec<String> = {
             let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-            let open = entries.known.iter().filter(|(_, entry)| !matches!(entry, Entry::Released(_)));
+            let open =
+                entries.known.iter().filter(|(_, entry)| !matches!(entry, OpenedTerminal::Released(_)));
             open.map(|(id, _)| id.clone()).collect()
         };
         for id in open {
@@ -145,12 +150,12 @@ impl TerminalTexts for TerminalBook {
     fn shown(&self, terminal_id: &str) -> Option<Shown> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         match entries.known.get(terminal_id)? {
-            Entry::OfClient { last, .. } => Some(Shown::Terminal {
+            OpenedTerminal::OfClient { last, .. } => Some(Shown::Terminal {
                 terminal_id: terminal_id.to_owned(),
                 printed: (!last.is_empty()).then(|| fenced(last)),
             }),
-            Entry::Own(terminal) => Some(Shown::Text { text: fenced(&terminal.output().text) }),
-            Entry::Released(shown) => Some(shown.clone()),
+            OpenedTerminal::Own(terminal) => Some(Shown::Text { text: fenced(&terminal.output().text) }),
+            OpenedTerminal::Released(shown) => Some(shown.clone()),
         }
     }
 }
@@ -158,7 +163,7 @@ impl TerminalTexts for TerminalBook {
 /// A command of this machine. Dropping it ends the command.
 #[derive(Debug)]
 pub(super) struct OwnTerminal {
-    printed: Arc<Mutex<Printed>>,
+    printed: Arc<Mutex<PrintedTail>>,
     exit: told::Receiver<Option<TerminalExit>>,
     /// Closing it ends the tree. Why a lock: whoever kills it takes it.
     lifeline: Mutex<Option<OwnedFd>>,
@@ -166,15 +171,15 @@ pub(super) struct OwnTerminal {
 
 /// The end of what it printed.
 #[derive(Debug)]
-struct Printed {
+struct PrintedTail {
     bytes: Vec<u8>,
     limit: usize,
     is_cut: bool,
 }
 
-struct Keep(Arc<Mutex<Printed>>);
+struct KeepPrinted(Arc<Mutex<PrintedTail>>);
 
-impl Sink for Keep {
+impl Sink for KeepPrinted {
     fn output(&mut self, bytes: &[u8]) {
         let mut printed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         printed.bytes.extend_from_slice(bytes);
@@ -198,10 +203,8 @@ impl OwnTerminal {
         command: &TerminalCommand,
     ) -> io::Result<Self> {
         let site = site(workspace);
-        let words: Vec<OsString> = std::iter::once(&command.program)
-            .chain(&command.arguments)
-            .map(OsString::from)
-            .collect();
+        let words: Vec<OsString> =
+            std::iter::once(&command.program).chain(&command.arguments).map(OsString::from).collect();
         let given = || command.environment.iter().map(|(name, value)| (name.into(), value.into()));
         let kept: Vec<OsString> = given().map(|(name, _): (OsString, OsString)| name).collect();
         let confined =
@@ -210,17 +213,19 @@ impl OwnTerminal {
         let directory = confined.directory.clone().unwrap_or_else(|| command.directory.clone());
         let tree = ProcessTree::start(&confined.line(), &directory, ours.chain(given()))?;
         let limit = usize::try_from(command.output_bytes).unwrap_or(usize::MAX);
-        let printed = Arc::new(Mutex::new(Printed { bytes: Vec::new(), limit, is_cut: false }));
-        let mut sink = Keep(printed.clone());
+        let printed = Arc::new(Mutex::new(PrintedTail { bytes: Vec::new(), limit, is_cut: false }));
+        let mut sink = KeepPrinted(printed.clone());
         let (cancel, lifeline) = io::pipe()?;
         let (tell, exit) = told::channel(None);
-        std::thread::Builder::new().name("acp-terminal".to_owned()).stack_size(256 * 1024).spawn(move || {
-            let cancel = OwnedFd::from(cancel);
-            let end = watch(tree, &cancel, FOR_EVER, &mut sink);
-            drop(confined);
-            // Nobody may be waiting.
-            drop(tell.send(Some(ended(end, &mut sink))));
-        })?;
+        std::thread::Builder::new().name("acp-terminal".to_owned()).stack_size(256 * 1024).spawn(
+            move || {
+                let cancel = OwnedFd::from(cancel);
+                let end = watch(tree, &cancel, FOR_EVER, &mut sink);
+                drop(confined);
+                // Nobody may be waiting.
+                drop(tell.send(Some(ended(end, &mut sink))));
+            },
+        )?;
         Ok(Self { printed, exit, lifeline: Mutex::new(Some(lifeline.into())) })
     }
 
@@ -241,7 +246,7 @@ impl OwnTerminal {
     }
 }
 
-fn ended(end: io::Result<CommandEnd>, sink: &mut Keep) -> TerminalExit {
+fn ended(end: io::Result<CommandEnd>, sink: &mut KeepPrinted) -> TerminalExit {
     let signal = |name: &str| TerminalExit { code: None, signal: Some(name.to_owned()) };
     match end.map(|end| end.how) {
         Ok(ExitCause::Exited(code)) => TerminalExit { code: u32::try_from(code).ok(), signal: None },

@@ -1,4 +1,5 @@
-//! What an ACP agent says in one turn, as the chunks of our answer. Pure: the same updates give the same chunks.
+//! What an ACP agent says in one turn, as the chunks of our answer. Pure: the same updates give the same
+//! chunks.
 
 use std::sync::Arc;
 
@@ -18,14 +19,14 @@ use super::present::TerminalTexts;
 /// One answer. The session records its start and its end.
 #[derive(Debug, Default)]
 pub(super) struct Translator {
-    open: Option<OpenStream>,
+    open: Option<OpenSpeech>,
     streams: usize,
     calls: CallBook,
     step: StepStage,
 }
 
 #[derive(Debug)]
-struct OpenStream {
+struct OpenSpeech {
     kind: Speech,
     id: StreamId,
     /// As the agent named the message that the text belongs to.
@@ -139,12 +140,12 @@ impl Translator {
             Speech::Text => Chunk::TextStart { id: id.clone(), rest },
             Speech::Thought => Chunk::ReasoningStart { id: id.clone(), rest },
         });
-        self.open = Some(OpenStream { kind, id: id.clone(), message });
+        self.open = Some(OpenSpeech { kind, id: id.clone(), message });
         id
     }
 
     fn close_stream(&mut self, out: &mut Vec<Chunk>) {
-        let Some(OpenStream { kind, id, .. }) = self.open.take() else { return };
+        let Some(OpenSpeech { kind, id, .. }) = self.open.take() else { return };
         let rest = Rest::none();
         out.push(match kind {
             Speech::Text => Chunk::TextEnd { id, rest },

@@ -1,3 +1,5 @@
+//! Updates of agents as the chunks of an answer: what each becomes, and that all of them are in order.
+
 use attache_core::chunk::order::OrderChecker;
 use attache_core::metadata::own;
 use attache_core::ports::tool::{Presentation, Shown, ToolKind};
@@ -49,7 +51,9 @@ fn in_order(chunks: &[Chunk]) {
         in_step = !matches!(chunk, Chunk::FinishStep { .. });
     }
     if in_step {
-        order.check(&Chunk::FinishStep { rest: rest() }).unwrap_or_else(|error| panic!("{error}: {chunks:#?}"));
+        order
+            .check(&Chunk::FinishStep { rest: rest() })
+            .unwrap_or_else(|error| panic!("{error}: {chunks:#?}"));
     }
 }
 
@@ -79,8 +83,17 @@ fn texts_and_thoughts_are_parts_and_another_message_is_another_part() {
     assert_eq!(
         kinds(&chunks),
         [
-            "reasoning-start", "reasoning-delta", "reasoning-delta", "reasoning-end", "text-start",
-            "text-delta", "text-delta", "text-end", "text-start", "text-delta", "text-end"
+            "reasoning-start",
+            "reasoning-delta",
+            "reasoning-delta",
+            "reasoning-end",
+            "text-start",
+            "text-delta",
+            "text-delta",
+            "text-end",
+            "text-start",
+            "text-delta",
+            "text-end"
         ]
     );
 }
@@ -108,9 +121,18 @@ fn a_call_is_told_from_its_announcement_to_its_result() {
     assert_eq!(
         kinds(&chunks),
         [
-            "text-start", "text-delta", "text-end", "tool-input-start", "tool-input-available",
-            "tool-input-available", "tool-output-available", "tool-output-available", "finish-step",
-            "text-start", "text-delta", "text-end"
+            "text-start",
+            "text-delta",
+            "text-end",
+            "tool-input-start",
+            "tool-input-available",
+            "tool-input-available",
+            "tool-output-available",
+            "tool-output-available",
+            "finish-step",
+            "text-start",
+            "text-delta",
+            "text-end"
         ]
     );
     let Chunk::ToolInputAvailable { tool_name, input, marks, .. } = &chunks[4] else { panic!() };
@@ -144,7 +166,10 @@ fn what_goose_says_of_a_shell_command_is_one_call() {
     ]);
     let Chunk::ToolInputStart { tool_name, .. } = &chunks[0] else { panic!() };
     assert_eq!(tool_name, "shell");
-    assert_eq!(kinds(&chunks[1..]), ["tool-input-available", "tool-output-available", "tool-output-available"]);
+    assert_eq!(
+        kinds(&chunks[1..]),
+        ["tool-input-available", "tool-output-available", "tool-output-available"]
+    );
 }
 
 #[test]
@@ -256,13 +281,15 @@ fn live_output_without_end_is_recorded_up_to_a_limit() {
         })
     };
     let chunks = chunks((1..200).map(|step| grows(step * 1000)));
-    let bytes: usize = chunks.iter().map(|chunk| chunk.rest().tool_metadata().map_or(0, |it| it.to_string().len())).sum();
+    let bytes: usize =
+        chunks.iter().map(|chunk| chunk.rest().tool_metadata().map_or(0, |it| it.to_string().len())).sum();
     assert!(bytes < 2 * crate::limits::PROGRESS_BYTES, "{bytes}");
 }
 
 fn any_update() -> impl Strategy<Value = Value> {
     let id = prop::sample::select(vec!["a", "b", "c"]);
-    let status = prop::option::of(prop::sample::select(vec!["pending", "in_progress", "completed", "failed"]));
+    let status =
+        prop::option::of(prop::sample::select(vec!["pending", "in_progress", "completed", "failed"]));
     let kind = prop::sample::select(vec!["tool_call", "tool_call_update"]);
     let input = prop::option::of(Just(json!({ "x": 1 })));
     let call = (kind, id, status, input).prop_map(|(kind, id, status, input)| {
@@ -275,7 +302,8 @@ fn any_update() -> impl Strategy<Value = Value> {
         }
         call
     });
-    let speech = prop::sample::select(vec!["agent_message_chunk", "agent_thought_chunk", "user_message_chunk"]);
+    let speech =
+        prop::sample::select(vec!["agent_message_chunk", "agent_thought_chunk", "user_message_chunk"]);
     prop_oneof![call, speech.prop_map(|kind| said(kind, "x"))]
 }
 
