@@ -42,13 +42,11 @@ fn soak() -> usize {
     std::env::var("TEST_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
-/// The children of attache that run this program.
-fn children(home: &Home, what: &str) -> Vec<i32> {
-    home.processes()
-        .into_iter()
-        .filter(|process| process.command.contains(what))
-        .map(|process| process.pid)
-        .collect()
+/// The attache behind attache; what was started with `--agent` is the one in front, and its guard.
+fn inner_processes(home: &Home) -> Vec<i32> {
+    let is_inner = |command: &str| command.contains("attache acp") && !command.contains("--agent");
+    let processes = home.processes().into_iter();
+    processes.filter(|process| is_inner(&process.command)).map(|process| process.pid).collect()
 }
 
 /// Waits until this was shown.
@@ -347,11 +345,7 @@ async fn kills_of_the_agent_in_mid_answer_lose_nothing_that_was_shown() {
         let mark = agent.client.mark();
         let pending = agent.start_prompt(&session, "long");
         shown_since(&agent, mark, &session, "word word word ").await;
-        for pid in children(&home, "attache acp") {
-            if u32::try_from(pid) != Ok(agent.pid()) {
-                kill(pid);
-            }
-        }
+        inner_processes(&home).into_iter().for_each(kill);
         let error = pending.answer().await.unwrap_err().message;
         assert!(error.contains("the agent ended"), "round {round}: {error}");
         let shown = text_of(&agent.client.updates_since(mark, &session));
