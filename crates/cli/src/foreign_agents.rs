@@ -1,17 +1,21 @@
 //! Makes the agents of `[agents.NAME]`: each backend gets its settings, its headers and its variables here.
 
+use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use attache_core::agents::{Agent, Agents};
 use attache_core::ports::mcp::HiddenText;
 use attache_foreign::agent::ForeignAgent;
 use attache_foreign::{
-    AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent, LangGraphSettings, UnusableAgent,
+    AcpAgent, AcpSettings, AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent,
+    LangGraphSettings, UnusableAgent, expanded,
 };
 use attache_mcp::Variables;
+use attache_sandbox::LazySandbox;
 
 use crate::config::{AgentBackend, AgentOwner, ConfiguredAgent};
+use crate::connect::TOKEN_VARIABLE;
 
 /// What agents that live elsewhere are made of.
 #[derive(Clone, Debug)]
@@ -19,12 +23,18 @@ pub(crate) struct ForeignHost {
     /// Those that were made so far.
     pub(crate) agents: ForeignAgents,
     pub(crate) variables: Variables,
+    /// What holds commands, once the host knows it.
+    pub(crate) sandbox: Arc<OnceLock<LazySandbox>>,
 }
 
 impl ForeignHost {
+    pub(crate) fn new(variables: Variables) -> Self {
+        Self { agents: ForeignAgents::default(), variables, sandbox: Arc::default() }
+    }
+
     /// For who looks at a configuration and runs nothing.
     pub(crate) fn without_variables() -> Self {
-        Self { agents: ForeignAgents::default(), variables: Variables::new(std::iter::empty()) }
+        Self::new(Variables::new(std::iter::empty()))
     }
 
     /// These beside the agents that there are. What can't be used says so in its sessions.
@@ -68,19 +78,51 @@ impl ForeignHost {
                 let settings = LangGraphSettings { url, headers, assistant, images, audio };
                 Ok(Arc::new(LangGraphAgent::new(settings).map_err(|error| error.to_string())?))
             }
-            AgentBackend::Python { .. } | AgentBackend::Acp { .. } => {
+            AgentBackend::Acp { command, environment, directory } => {
+                Ok(Arc::new(AcpAgent::new(AcpSettings {
+                    name: configured.name.clone(),
+                    command: command.clone(),
+                    environment: self.environment(environment, owner)?,
+                    directory: directory.clone(),
+                    sandbox: self.sandbox.clone(),
+                    version: env!("CARGO_PKG_VERSION"),
+                })))
+            }
+            AgentBackend::Python { .. } => {
                 Err(format!("backend `{}` can't be started by this version", configured.backend.kind()))
             }
         }
     }
 
-    fn headers(&self, written: &[(String, HiddenText)], owner: AgentOwner) -> Result<Headers, String> {
-        let pairs = written.iter().map(|(name, value)| (name.as_str(), value.expose()));
-        let resolved = Headers::resolve(pairs, |name| match owner {
-            // Whoever wrote the project's file would get our keys.
+    /// All variables of a program: the user's own agent gets what the user has, a project's what commands get.
+    fn environment(
+        &self,
+        written: &[(String, HiddenText)],
+        owner: AgentOwner,
+    ) -> Result<Vec<(OsString, OsString)>, String> {
+        let ours = std::env::vars_os();
+        let mut all: Vec<(OsString, OsString)> = match owner {
+            AgentOwner::User => ours.filter(|(name, _)| name != TOKEN_VARIABLE).collect(),
+            AgentOwner::Project => attache_sandbox::environment::for_command(ours).collect(),
+        };
+        for (name, value) in written {
+            let value = expanded(value.expose(), |name| self.variable(name, owner));
+            all.push((name.into(), value.map_err(|reason| format!("`env.{name}`: {reason}"))?.into()));
+        }
+        Ok(all)
+    }
+
+    /// Whoever wrote the project's file would get our keys.
+    fn variable(&self, name: &str, owner: AgentOwner) -> Option<String> {
+        match owner {
             AgentOwner::Project if self.variables.is_own_key(name) => None,
             AgentOwner::User | AgentOwner::Project => self.variables.get(name),
-        });
+        }
+    }
+
+    fn headers(&self, written: &[(String, HiddenText)], owner: AgentOwner) -> Result<Headers, String> {
+        let pairs = written.iter().map(|(name, value)| (name.as_str(), value.expose()));
+        let resolved = Headers::resolve(pairs, |name| self.variable(name, owner));
         resolved.map_err(|error| error.to_string())
     }
 }

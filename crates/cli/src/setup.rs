@@ -16,7 +16,7 @@ use attache_core::ports::tool::Workspace;
 use attache_core::ports::{Clock, FileMover, Model, Telemetry};
 use attache_core::traced_model::TracedModel;
 use attache_core::watchdog::{Containment, HostContainment};
-use attache_foreign::{ForeignAgents, ForeignBackends};
+use attache_foreign::ForeignBackends;
 use attache_mcp::{HostServers, McpSettings, Variables};
 use attache_models::Http;
 use attache_sandbox::LazySandbox;
@@ -83,7 +83,7 @@ impl Sources {
         };
         let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
         let token = environment.text(TOKEN_VARIABLE).map(|text| BearerText(text.to_owned()));
-        let foreign = ForeignHost { agents: ForeignAgents::default(), variables: variables.clone() };
+        let foreign = ForeignHost::new(variables.clone());
         let config = Arc::new(config);
         Self { config, dirs, credentials, opener, troubles, variables, metrics: None, foreign, token }
     }
@@ -154,6 +154,7 @@ impl Setup {
         // Named as it really is: what sessions keep there is told apart from what is hidden around it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config, &scratch)?;
+        let sandbox = sources.foreign.sandbox.get_or_init(|| sandbox).clone();
         let clock = system_clock();
         let containment = containment(sources, &sandbox);
         let user_directory = dirs.config_file.parent().map(Path::to_owned);

@@ -1,6 +1,8 @@
 //! Runs turns by agents that live elsewhere: their chunks are recorded, their questions judged and asked like
-//! those of the loop. Knows nothing of ACP, SQL, or what tools do.
+//! those of the loop. Knows nothing of the agent's side of ACP, SQL, or what
+//! tools do.
 
+mod acp;
 pub mod agent;
 mod ai_sdk;
 mod backends;
@@ -14,9 +16,10 @@ mod limits;
 mod turn;
 mod unusable;
 
+pub use acp::{AcpAgent, AcpSettings};
 pub use ai_sdk::{AiSdkAgent, AiSdkSettings, SentHistory};
 pub use backends::{ForeignAgents, ForeignBackends};
 pub use error::ForeignError;
-pub use headers::{Headers, UnsetVariable};
+pub use headers::{Headers, UnsetVariable, expanded};
 pub use langgraph::{LangGraphAgent, LangGraphSettings};
 pub use unusable::UnusableAgent;

@@ -39,3 +39,51 @@ pub(crate) const NESTED_CHARACTERS: usize = 4_000;
 
 /// Rounds of questions in one turn. An agent that is told the same again and again asks for ever.
 pub(crate) const ROUNDS: u32 = 200;
+
+/// Characters of a call's title: one line of an editor.
+pub(crate) const TITLE_CHARS: usize = 500;
+
+/// Characters of a tool's name: names stand in rules, and nobody writes longer ones.
+pub(crate) const TOOL_NAME_CHARS: usize = 100;
+
+/// Objects within objects of `_meta` that are searched for the name of a tool.
+pub(crate) const META_DEPTH: usize = 3;
+
+/// Bytes of live content that one call may record: agents send all of an output again with each line.
+pub(crate) const PROGRESS_BYTES: usize = 512 * 1024;
+
+/// Calls of one turn. A turn with more is a loop that nobody watches.
+pub(crate) const CALLS: usize = 10_000;
+
+/// Updates that may wait for a turn that does not take them; then the agent is no longer read.
+pub(crate) const WAITING_NEWS: usize = 1_024;
+
+/// How long an ACP agent may take to end a turn that was cancelled; then its whole process tree is killed.
+pub(crate) const AGENT_CANCEL: Duration = Duration::from_millis(400);
+
+/// How long the end of a process is waited for once it has hung up.
+pub(crate) const AGENT_END: Duration = Duration::from_secs(2);
+
+/// What is kept of an agent's standard error.
+pub(crate) const AGENT_ERRORS_BYTES: usize = 16 * 1024;
+
+/// Lines of it that an error repeats.
+pub(crate) const AGENT_ERROR_LINES: usize = 5;
+
+/// Characters of each such line.
+pub(crate) const AGENT_ERROR_CHARS: usize = 300;
+
+/// Bytes of the conversation that a new session of an agent is told: what models take beside a prompt.
+pub(crate) const HANDOVER_BYTES: usize = 100 * 1024;
+
+/// Bytes of one tool call in it.
+pub(crate) const HANDOVER_CALL_BYTES: usize = 2 * 1024;
+
+/// Bytes of a file that an agent gets of us: what its own line can carry.
+pub(crate) const CLIENT_FILE_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Output of a terminal that is kept where the agent names no limit, and at most.
+pub(crate) const TERMINAL_BYTES: u64 = 1024 * 1024;
+
+/// Terminals that an agent may have open at once in a session.
+pub(crate) const TERMINALS: usize = 64;

@@ -1,9 +1,13 @@
 //! Agents that live elsewhere, behind the whole binary: real servers and libraries of others, started here.
 
+mod acp;
 mod ai_sdk;
 mod approvals;
 mod bad_input;
 mod kills;
 mod langgraph;
+// It comes as a program for this kind of machine alone.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod goose;
 mod peer;
 mod pydantic_ai;
