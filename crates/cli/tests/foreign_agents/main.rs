@@ -6,4 +6,5 @@ mod bad_input;
 mod kills;
 mod langgraph;
 mod peer;
+mod projects;
 mod pydantic_ai;
