@@ -73,3 +73,6 @@ pub const REFUSAL_CHARS: usize = 300;
 
 /// Characters of one typed answer to a question; what is longer belongs into a prompt or a file.
 pub const SAID_CHARS: usize = 20_000;
+
+/// Characters of an event of an agent that lives elsewhere: it is shown as one line.
+pub(crate) const EVENT_CHARACTERS: usize = 300;

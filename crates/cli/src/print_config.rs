@@ -1,6 +1,7 @@
 //! `--print-config`: the settings in force as TOML that can be read back, each with a comment that says where
 //! it came from.
 
+mod agent;
 mod served;
 
 use std::fmt::Write;
@@ -82,6 +83,9 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     }
     for server in &config.servers {
         page.server(server);
+    }
+    for agent in &config.agents {
+        page.agent(agent);
     }
     for standing in standings.iter().filter(|standing| standing.is_worth_telling()) {
         page.provider(standing);

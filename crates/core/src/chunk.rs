@@ -15,6 +15,25 @@ pub mod partial_json;
 pub mod reduce;
 pub mod replay;
 
+/// What our own data chunks are called, as far as nobody else may tell one: an agent's own of such a name would
+/// be taken for ours. Every other name is an agent's own event.
+pub const OWN_DATA: [&str; 14] = [
+    "approval",
+    "command",
+    "compaction",
+    "context",
+    "environment",
+    "file-ref",
+    "hook",
+    "mode",
+    "notice",
+    "snapshot",
+    "status",
+    "subagent-call",
+    "title",
+    "usage",
+];
+
 /// Names an open text or reasoning part within one message; cheap to clone because every delta carries it.
 pub type StreamId = Arc<str>;
 

@@ -150,13 +150,13 @@ impl LangGraphAgent {
         let thread = kept.value.get("thread")?.as_str()?.to_owned();
         let resumed = async {
             let state = threads::state(self, &thread).await?;
-            let open = state.as_ref().map(Interrupts::of_state).unwrap_or_default();
-            if open.is_empty() {
+            let state = state.unwrap_or_default();
+            if Interrupts::of_state(&state).is_empty() {
                 return Err(ForeignError::new("the thread does not wait for an answer any more"));
             }
             let assistant = self.assistant(&request).await?;
             let place = run::RunPlace { thread: thread.clone(), assistant };
-            let mut run = LangGraphRun::taken_up(self.clone(), place, open, &request.open_parts);
+            let mut run = LangGraphRun::taken_up(self.clone(), place, &state, &request.open_parts);
             run.answer(decisions).await?;
             Ok(Box::new(run) as Box<dyn ForeignRun>)
         };

@@ -1,10 +1,11 @@
-//! The `data-*` chunks that clients see. Those of other names are not for them.
+//! The `data-*` chunks that clients see. Others of ours are not for them.
 
 use agent_client_protocol_schema::v1::{
     ConfigOptionUpdate, ContentChunk, Cost, CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, PlanEntry,
     PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate, SessionUpdate, UsageUpdate,
 };
 use attache_core::choices::{Chosen, SAME_MODE};
+use attache_core::chunk::OWN_DATA;
 use attache_core::entry::Entry;
 use attache_core::hooks;
 use attache_core::metadata::OWN_KEY;
@@ -18,6 +19,7 @@ use super::line::StepMessageId;
 use super::{
     EncodeResult, Notices, ThoughtUpdates, WireView, commands, compaction, content, line, selection, tool,
 };
+use crate::limits::EVENT_CHARACTERS;
 
 /// What a data chunk says.
 pub(super) struct DataChunk<'a> {
@@ -53,7 +55,22 @@ pub(super) fn write(
         hooks::PART_NAME => hook(entry, view, data, lasting, out),
         slash_commands::PART_NAME => commands::command(entry, data, out),
         "file-ref" | "context" => attachment(entry, name, data, out),
-        _ => Ok(()),
+        ours if OWN_DATA.contains(&ours) => Ok(()),
+        _ => own_event(entry, view, said, out),
+    }
+}
+
+/// An event of an agent that lives elsewhere, which only it understands: a line of thought, never a call that
+/// was not made.
+fn own_event(entry: Entry<'_>, view: &WireView, said: DataChunk<'_>, out: &mut Vec<u8>) -> EncodeResult {
+    match (entry.role, view.thoughts) {
+        (Role::Assistant, ThoughtUpdates::Show) => {
+            let words = said.data.as_str().map_or_else(|| said.data.to_string(), str::to_owned);
+            let words: String = one_line(&words).chars().take(EVENT_CHARACTERS).collect();
+            let words = visible_line(&format!("{}: {words}", said.name));
+            line::update(entry, &aside(entry, format!("{words}\n"), said.lasting), out)
+        }
+        (Role::Assistant | Role::User | Role::System, _) => Ok(()),
     }
 }
 

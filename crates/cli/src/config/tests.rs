@@ -1054,3 +1054,50 @@ fn a_project_says_nothing_about_telemetry() {
     let told = config.of_project(Path::new("/w/.attache/config.toml"), text).unwrap_err().to_string();
     assert!(told.contains("config.toml:1: `telemetry` can't be set by a project"), "{told}");
 }
+
+#[test]
+fn agents_of_all_backends_are_read_and_printed_without_their_secrets() {
+    let place = Place::with(
+        "[agents.support]\nbackend = \"ai-sdk\"\nurl = \"http://127.0.0.1:8000/api/chat\"\nhistory = \"last\"\n\
+         headers = { Authorization = \"s3cret ${TOKEN}\" }\n\
+         [agents.research]\nbackend = \"langgraph\"\nurl = \"http://127.0.0.1:2024\"\nassistant = \"agent\"\n\
+         [agents.own]\nbackend = \"python\"\nmodule = \"my_app:agent\"\nenv = { KEY = \"s3cret\" }\n\
+         [agents.other]\nbackend = \"acp\"\ncommand = [\"goose\", \"acp\"]\n",
+    );
+    let config = place.load().unwrap();
+    let kinds: Vec<&str> = config.agents.iter().map(|agent| agent.backend.kind()).collect();
+    assert_eq!(kinds, ["ai-sdk", "langgraph", "python", "acp"]);
+    let AgentBackend::Python { directory, .. } = &config.agents[2].backend else { panic!("no python") };
+    assert_eq!(*directory, place.path(""));
+    let printed = print_config::text(&place.sources(&[], &[]), Path::new("/"));
+    assert!(!printed.contains("s3cret"), "{printed}");
+    for line in [
+        "[agents.support]",
+        "history = \"last\"",
+        "# values not shown: Authorization",
+        "module = \"my_app:agent\"",
+    ] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_an_agent_is_told_with_its_line() {
+    for (entry, words) in [
+        ("[agents.build]\nbackend = \"acp\"", "is the name of an agent of attache itself"),
+        ("[agents.\"a b\"]\nbackend = \"acp\"", "must have a name of letters"),
+        ("[agents.a]", "needs backend = "),
+        ("[agents.a]\nbackend = \"langgrph\"", "did you mean \"langgraph\"?"),
+        ("[agents.a]\nbackend = \"ai-sdk\"", "needs url = "),
+        ("[agents.a]\nbackend = \"ai-sdk\"\nurl = \"ftp://x\"", "an http or https address"),
+        ("[agents.a]\nbackend = \"ai-sdk\"\nurl = \"http://u:p@x\"", "an http or https address"),
+        ("[agents.a]\nbackend = \"python\"\nmodule = \"my_app\"", "must be a module and an attribute"),
+        ("[agents.a]\nbackend = \"acp\"", "needs command = "),
+        ("[agents.a]\nbackend = \"acp\"\ncommand = \"x\"\nurl = \"http://x\"", "`agents.a.url`"),
+        ("agents = 1", "`agents` must be a table of agents"),
+    ] {
+        let place = Place::with(entry);
+        let errors = place.errors_with(&[], &[]);
+        assert!(errors.contains("~/config.toml:") && errors.contains(words), "{entry}\n{errors}");
+    }
+}

@@ -10,6 +10,9 @@ fn entry(peer: &Peer) -> String {
     format!("backend = \"langgraph\"\nurl = \"http://{}\"\nassistant = \"agent\"\n", peer.address)
 }
 
+/// What the middleware makes of a rejection.
+const REJECTED: &str = "User rejected the tool call for `refund` with reason: the user rejected this call";
+
 async fn server() -> (Peer, Home) {
     let peer = Peer::python("langgraph").await;
     let home = home_with(&entry(&peer), "");
@@ -25,6 +28,9 @@ async fn its_thread_is_the_session_and_a_new_process_goes_on_with_it() {
     assert_eq!(told(&agent, &session, "the weather").await, "Result: clear");
     let updates = agent.client.updates_since(mark, &session);
     assert_eq!(calls(&updates), [("call-1".to_owned(), "completed".to_owned())]);
+    // What the tool writes to the graph's own stream is a line of thought.
+    let thought = updates.iter().find(|update| update["sessionUpdate"] == "agent_thought_chunk").unwrap();
+    assert_eq!(thought["content"]["text"], "custom: {\"progress\":\"looking at Oslo\"}\n");
     assert_eq!(told(&agent, &session, "the history").await, "human ai human ai tool ai human");
     agent.finish(&home).await;
     let again = home.start();
@@ -44,15 +50,13 @@ async fn what_interrupts_it_is_asked_and_the_answer_resumes_it() {
     assert_eq!(told(&agent, &session, "please refund").await, "Result: refunded 5");
     agent.client.always_choose("reject_once");
     let mark = agent.client.mark();
-    assert_eq!(told(&agent, &session, "please refund").await, "Result: the user rejected this call");
+    assert_eq!(told(&agent, &session, "please refund").await, format!("Result: {REJECTED}"));
     let updates = agent.client.updates_since(mark, &session);
     assert_eq!(calls(&updates).last().map(|(_, status)| status.as_str()), Some("failed"));
     let mut answers = ["allow_once", "reject_once"].into_iter();
     agent.client.set_policy(move |_, params| Reply::choose(answers.next().unwrap(), params));
-    assert_eq!(
-        told(&agent, &session, "both refunds").await,
-        "Result: refunded 1; the user rejected this call"
-    );
+    let said = told(&agent, &session, "both refunds").await;
+    assert_eq!(said, format!("Result: refunded 1; {REJECTED}"));
     agent.client.always_choose("allow_always");
     told(&agent, &session, "please refund").await;
     let asked = agent.client.received().iter().filter(|message| is_question(message)).count();

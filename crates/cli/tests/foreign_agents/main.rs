@@ -10,4 +10,5 @@ mod langgraph;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod goose;
 mod peer;
+mod projects;
 mod pydantic_ai;

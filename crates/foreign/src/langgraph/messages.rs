@@ -19,6 +19,8 @@ pub(super) struct GraphDecoder {
     pub(super) interrupts: Interrupts,
     /// Messages of the model that were told, by their ids.
     pub(super) messages: HashMap<String, ToldMessage>,
+    /// Those that an earlier process told.
+    earlier: HashSet<String>,
     /// Of the last message that made any, in order.
     pub(super) calls: Vec<GraphCall>,
     /// Calls without a result.
@@ -43,10 +45,12 @@ struct NestedGraph {
 }
 
 impl GraphDecoder {
-    /// Goes on where an earlier process was: these calls were told.
-    pub(super) fn with_calls(calls: Vec<GraphCall>) -> Self {
+    /// Goes on where an earlier process was: these calls were told, and all messages of this state.
+    pub(super) fn taken_up(calls: Vec<GraphCall>, state: &Value) -> Self {
         let open = calls.iter().map(|call| call.id.clone()).collect();
-        Self { calls, open, ..Self::default() }
+        let messages = state.pointer("/values/messages").and_then(Value::as_array);
+        let earlier = messages.into_iter().flatten().map(id_of).collect();
+        Self { calls, open, earlier, ..Self::default() }
     }
 
     /// One event; `name` may be that of a subgraph: `messages|node:id`.
@@ -127,6 +131,9 @@ impl GraphDecoder {
 
     /// A piece of a message, or a message of a model that does not stream.
     fn message(&mut self, message: &Value) {
+        if self.earlier.contains(&id_of(message)) {
+            return;
+        }
         match message.get("type").and_then(Value::as_str).unwrap_or_default() {
             "AIMessageChunk" => self.piece(message),
             _ => self.whole(message),
@@ -150,6 +157,7 @@ impl GraphDecoder {
     /// A whole message: what of it was not told yet.
     fn whole(&mut self, message: &Value) {
         match message.get("type").and_then(Value::as_str).unwrap_or_default() {
+            "ai" | "AIMessage" if self.earlier.contains(&id_of(message)) => {}
             "ai" | "AIMessage" => {
                 let id = id_of(message);
                 if !self.messages.contains_key(&id) {

@@ -53,7 +53,7 @@ impl LangGraphRun {
     pub(super) fn taken_up(
         agent: LangGraphAgent,
         place: RunPlace,
-        waits: Interrupts,
+        state: &Value,
         open_parts: &[Part],
     ) -> Self {
         let tools = || open_parts.iter().filter_map(Part::tool).filter(|tool| !tool.is_settled());
@@ -64,7 +64,8 @@ impl LangGraphRun {
         });
         let questions = tools().filter(|tool| tool.tool_name == QUESTION);
         let questions = questions.map(said_id).collect();
-        let decoder = GraphDecoder::with_calls(calls.collect());
+        let decoder = GraphDecoder::taken_up(calls.collect(), state);
+        let waits = Interrupts::of_state(state);
         Self { agent, place, stream: None, run: None, decoder, said: VecDeque::new(), waits, questions }
     }
 

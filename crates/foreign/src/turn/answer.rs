@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use attache_core::chunk::order::OrderChecker;
-use attache_core::chunk::{Chunk, Rest};
+use attache_core::chunk::{Chunk, OWN_DATA, Rest};
 use attache_core::ids::CallId;
 use attache_core::metadata::{OWN_KEY, own};
 use attache_core::part::{Part, ToolPart, ToolState};
@@ -16,26 +16,6 @@ use super::Stop;
 use crate::ForeignError;
 use crate::agent::Decided;
 use crate::limits::ANSWER_BYTES;
-
-/// What our own data parts are called: an agent's own of the same name would be taken for them.
-const OURS: [&str; 16] = [
-    "approval",
-    "command",
-    "compaction",
-    "context",
-    "environment",
-    "file-ref",
-    "hook",
-    "mode",
-    "notice",
-    "rewind",
-    "snapshot",
-    "status",
-    "subagent",
-    "subagent-call",
-    "title",
-    "usage",
-];
 
 /// What stands before a name that is ours.
 pub(crate) const RENAMED: &str = "agent-";
@@ -61,6 +41,8 @@ pub(super) struct AnswerRecorder {
     own: HashSet<CallId>,
     /// What a call is called here, where another has its id already.
     renamed: HashMap<CallId, CallId>,
+    /// Calls that were asked about: some agents tell their input again once that is decided.
+    asked: HashSet<CallId>,
     /// Calls that were denied: whatever the agent says of them comes too late.
     denied: HashSet<CallId>,
     bytes: u64,
@@ -79,6 +61,7 @@ impl AnswerRecorder {
             known: context.conversation.call_ids().clone(),
             own: HashSet::new(),
             renamed: HashMap::new(),
+            asked: HashSet::new(),
             denied: HashSet::new(),
             bytes: 0,
         }
@@ -107,6 +90,7 @@ impl AnswerRecorder {
             });
             if let Some(approval) = &tool.approval {
                 let approval_id = approval.id.clone();
+                self.asked.insert(call_id.clone());
                 said.push(Chunk::ToolApprovalRequest { approval_id, call_id: call_id.clone(), rest: rest() });
             }
             if tool.is_settled() {
@@ -140,7 +124,9 @@ impl AnswerRecorder {
             _ => {}
         }
         self.rename(&mut chunk);
-        if ended_call(&chunk).is_some_and(|call| self.denied.contains(call)) {
+        if ended_call(&chunk).is_some_and(|call| self.denied.contains(call))
+            || input_of(&chunk).is_some_and(|call| self.asked.contains(call))
+        {
             return Ok(());
         }
         if !matches!(chunk, Chunk::Data { transient: Some(true), .. }) {
@@ -224,6 +210,14 @@ impl AnswerRecorder {
         Ok(context.journal.record(chunk).await?)
     }
 
+    /// Records a question.
+    pub(super) async fn ask(&mut self, context: &mut TurnContext, chunk: Chunk) -> Result<(), Stop> {
+        if let Chunk::ToolApprovalRequest { call_id, .. } = &chunk {
+            self.asked.insert(call_id.clone());
+        }
+        self.record(context, chunk).await
+    }
+
     fn check(&mut self, chunk: &Chunk) -> Result<(), Stop> {
         self.order.check(chunk).map_err(|error| out_of_order(&error.to_string()))
     }
@@ -269,7 +263,7 @@ impl AnswerRecorder {
     /// Ids of calls are new in the session, and names of data are none of ours.
     fn rename(&mut self, chunk: &mut Chunk) {
         if let Chunk::Data { name, .. } = chunk {
-            if OURS.contains(&name.as_str()) {
+            if OWN_DATA.contains(&name.as_str()) {
                 name.insert_str(0, RENAMED);
             }
             return;
@@ -307,6 +301,15 @@ fn call_of(chunk: &mut Chunk) -> Option<&mut CallId> {
         | Chunk::ToolOutputAvailable { call_id, .. }
         | Chunk::ToolOutputError { call_id, .. }
         | Chunk::ToolOutputDenied { call_id, .. } => Some(call_id),
+        _ => None,
+    }
+}
+
+fn input_of(chunk: &Chunk) -> Option<&CallId> {
+    match chunk {
+        Chunk::ToolInputStart { call_id, .. }
+        | Chunk::ToolInputDelta { call_id, .. }
+        | Chunk::ToolInputAvailable { call_id, .. } => Some(call_id),
         _ => None,
     }
 }

@@ -42,7 +42,7 @@ impl ForeignTurn {
             return Err(ForeignError::new(text).into());
         };
         let asked = self.asked(&said, part, said.approval_id.clone());
-        self.answer.record(&mut self.context, request_chunk(&asked, &said)).await?;
+        self.answer.ask(&mut self.context, request_chunk(&asked, &said)).await?;
         let judged = match asked.ask.about {
             About::Permission(_) => self.context.judge_tool(&asked.tool).action,
             About::Questions(_) | About::ModeSwitch(_) => Action::Ask,
