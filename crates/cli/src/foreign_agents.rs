@@ -1,15 +1,19 @@
 //! Makes the agents of `[agents.NAME]`: each backend gets its settings, its headers and its variables here.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 
 use attache_core::agents::{Agent, Agents};
 use attache_core::ports::mcp::HiddenText;
 use attache_foreign::agent::ForeignAgent;
 use attache_foreign::{
-    AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent, LangGraphSettings, UnusableAgent,
+    AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent, LangGraphSettings, PythonAgent,
+    PythonSettings, UnusableAgent, with_variables,
 };
 use attache_mcp::Variables;
+use attache_sandbox::LazySandbox;
 
 use crate::config::{AgentBackend, AgentOwner, ConfiguredAgent};
 
@@ -19,12 +23,32 @@ pub(crate) struct ForeignHost {
     /// Those that were made so far.
     pub(crate) agents: ForeignAgents,
     pub(crate) variables: Variables,
+    pub(crate) machine: AgentMachine,
+}
+
+/// What agents get that run as processes of this machine.
+#[derive(Clone, Default)]
+pub(crate) struct AgentMachine {
+    /// Of this process.
+    pub(crate) environment: Arc<[(String, String)]>,
+    /// Where packages are unpacked that agents need.
+    pub(crate) packages: PathBuf,
+    /// What holds those that are to be held. Why late: agents are read before it is opened.
+    pub(crate) sandbox: Arc<OnceLock<LazySandbox>>,
+}
+
+/// Variables may be keys.
+impl fmt::Debug for AgentMachine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentMachine").field("packages", &self.packages).finish_non_exhaustive()
+    }
 }
 
 impl ForeignHost {
     /// For who looks at a configuration and runs nothing.
     pub(crate) fn without_variables() -> Self {
-        Self { agents: ForeignAgents::default(), variables: Variables::new(std::iter::empty()) }
+        let variables = Variables::new(std::iter::empty());
+        Self { agents: ForeignAgents::default(), variables, machine: AgentMachine::default() }
     }
 
     /// These beside the agents that there are. What can't be used says so in its sessions.
@@ -68,10 +92,49 @@ impl ForeignHost {
                 let settings = LangGraphSettings { url, headers, assistant, images, audio };
                 Ok(Arc::new(LangGraphAgent::new(settings).map_err(|error| error.to_string())?))
             }
-            AgentBackend::Python { .. } | AgentBackend::Acp { .. } => {
+            AgentBackend::Python { module, python, directory, environment, watch, sandbox } => {
+                let settings = PythonSettings {
+                    name: configured.name.clone(),
+                    module: module.clone(),
+                    python: python.clone(),
+                    directory: directory.clone(),
+                    environment: self.environment(environment, owner)?,
+                    watch: *watch,
+                    sandbox: sandbox.then(|| self.machine.sandbox.clone()),
+                    packages: self.machine.packages.clone(),
+                };
+                Ok(Arc::new(PythonAgent::new(settings)))
+            }
+            AgentBackend::Acp { .. } => {
                 Err(format!("backend `{}` can't be started by this version", configured.backend.kind()))
             }
         }
+    }
+
+    /// All variables of a process: those of this one, and what its entry sets. A program of the user's own gets
+    /// their keys: it calls models with them.
+    fn environment(
+        &self,
+        written: &[(String, HiddenText)],
+        owner: AgentOwner,
+    ) -> Result<Vec<(OsString, OsString)>, String> {
+        let is_withheld = |name: &str| match owner {
+            // Whoever wrote the project's file would get our keys.
+            AgentOwner::Project => self.variables.is_own_key(name),
+            AgentOwner::User => false,
+        };
+        let ours = self.machine.environment.iter();
+        let passed = ours.filter(|(name, _)| !name.starts_with("ATTACHE_") && !is_withheld(name));
+        let mut all: Vec<(OsString, OsString)> =
+            passed.map(|(name, value)| (name.into(), value.into())).collect();
+        for (name, value) in written {
+            let variable = |wanted: &str| self.variables.get(wanted).filter(|_| !is_withheld(wanted));
+            let value = with_variables(value.expose(), variable);
+            let value = value.map_err(|reason| format!("`env.{name}`: {reason}"))?;
+            all.retain(|(known, _)| known != name.as_str());
+            all.push((name.into(), value.into()));
+        }
+        Ok(all)
     }
 
     fn headers(&self, written: &[(String, HiddenText)], owner: AgentOwner) -> Result<Headers, String> {

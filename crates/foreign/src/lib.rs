@@ -11,12 +11,14 @@ mod headers;
 mod http;
 mod langgraph;
 mod limits;
+mod python;
 mod turn;
 mod unusable;
 
 pub use ai_sdk::{AiSdkAgent, AiSdkSettings, SentHistory};
 pub use backends::{ForeignAgents, ForeignBackends};
 pub use error::ForeignError;
-pub use headers::{Headers, UnsetVariable};
+pub use headers::{Headers, UnsetVariable, with_variables};
 pub use langgraph::{LangGraphAgent, LangGraphSettings};
+pub use python::{PythonAgent, PythonSettings};
 pub use unusable::UnusableAgent;

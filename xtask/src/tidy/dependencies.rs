@@ -21,7 +21,7 @@ const ALLOWED: [(&str, &[&str]); 21] = [
     ("attache-telemetry", &["attache-core"]),
     ("attache-acp", &["attache-core", "attache-rpc"]),
     // Agents that live elsewhere; those of ACP through its client.
-    ("attache-foreign", &["attache-core", "attache-rpc", "attache-acp-client"]),
+    ("attache-foreign", &["attache-core", "attache-rpc", "attache-acp-client", "attache-sandbox"]),
     // Clients of agents, ours among them: they know the protocol and nothing behind it.
     ("attache-acp-client", &["attache-rpc"]),
     ("attache-chat", &["attache-rpc", "attache-acp-client"]),

@@ -7,3 +7,4 @@ mod kills;
 mod langgraph;
 mod peer;
 mod pydantic_ai;
+mod python;
