@@ -225,7 +225,7 @@ impl RequestPlace {
         let real = match &access {
             Access::ReadPath(path) => Some(Access::ReadPath(real(path))),
             Access::WritePath(path) => Some(Access::WritePath(real(path))),
-            Access::TerminalLine(_) | Access::Network { .. } => None,
+            Access::Command(_) | Access::Network { .. } => None,
         };
         for access in std::iter::once(access).chain(real) {
             match reach(&access, &self.workspace, &[]) {
