@@ -35,6 +35,8 @@ pub(crate) struct Dirs {
     pub(crate) schedule_file: PathBuf,
     pub(crate) blobs: PathBuf,
     pub(crate) scratch: PathBuf,
+    /// Where packages are unpacked that agents of other languages need.
+    pub(crate) packages: PathBuf,
     pub(crate) logs: PathBuf,
     /// What was typed into chats, by workspace.
     pub(crate) chat_history: PathBuf,
@@ -99,6 +101,7 @@ impl Dirs {
             schedule_file: data.join("schedule.json"),
             blobs: data.join("blobs"),
             scratch: cache.join("scratch"),
+            packages: cache.join("packages"),
             logs: state.join("logs"),
             chat_history: state.join("chat-history"),
         }
@@ -107,7 +110,7 @@ impl Dirs {
     /// Makes what is missing. The configuration's directory is left to the user: nothing is written there.
     pub(crate) fn create(&self) -> Result<(), DirsError> {
         let data = self.sessions_db.parent().unwrap_or(Path::new("/"));
-        for directory in [data, &self.blobs, &self.scratch, &self.logs] {
+        for directory in [data, &self.blobs, &self.scratch, &self.packages, &self.logs] {
             create_private_directory(directory)
                 .map_err(|error| DirsError::Create(directory.to_owned(), error))?;
         }
@@ -191,7 +194,7 @@ mod tests {
         dirs.create().unwrap();
         dirs.create().unwrap();
         assert_eq!(mode(&home), 0o755);
-        for directory in [&dirs.blobs, &dirs.scratch, &dirs.logs] {
+        for directory in [&dirs.blobs, &dirs.scratch, &dirs.packages, &dirs.logs] {
             assert_eq!(mode(directory), 0o700);
         }
         let log = dirs.logs.join("x.log");

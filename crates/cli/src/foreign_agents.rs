@@ -1,7 +1,8 @@
 //! Makes the agents of `[agents.NAME]`: each backend gets its settings, its headers and its variables here.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use attache_core::agents::{Agent, Agents};
@@ -9,13 +10,12 @@ use attache_core::ports::mcp::HiddenText;
 use attache_foreign::agent::ForeignAgent;
 use attache_foreign::{
     AcpAgent, AcpSettings, AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent,
-    LangGraphSettings, UnusableAgent, expanded,
+    LangGraphSettings, PythonAgent, PythonSettings, UnusableAgent, with_variables,
 };
 use attache_mcp::Variables;
 use attache_sandbox::LazySandbox;
 
 use crate::config::{AgentBackend, AgentOwner, ConfiguredAgent};
-use crate::connect::TOKEN_VARIABLE;
 
 /// What agents that live elsewhere are made of.
 #[derive(Clone, Debug)]
@@ -23,18 +23,35 @@ pub(crate) struct ForeignHost {
     /// Those that were made so far.
     pub(crate) agents: ForeignAgents,
     pub(crate) variables: Variables,
-    /// What holds commands, once the host knows it.
+    pub(crate) machine: AgentMachine,
+}
+
+/// What agents get that run as processes of this machine.
+#[derive(Clone, Default)]
+pub(crate) struct AgentMachine {
+    /// Of this process.
+    pub(crate) environment: Arc<[(String, String)]>,
+    /// Where packages are unpacked that agents need.
+    pub(crate) packages: PathBuf,
+    /// What holds commands, and agents that are to be held. Why late: agents are read before it is opened.
     pub(crate) sandbox: Arc<OnceLock<LazySandbox>>,
 }
 
+/// Variables may be keys.
+impl fmt::Debug for AgentMachine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AgentMachine").field("packages", &self.packages).finish_non_exhaustive()
+    }
+}
+
 impl ForeignHost {
-    pub(crate) fn new(variables: Variables) -> Self {
-        Self { agents: ForeignAgents::default(), variables, sandbox: Arc::default() }
+    pub(crate) fn new(variables: Variables, machine: AgentMachine) -> Self {
+        Self { agents: ForeignAgents::default(), variables, machine }
     }
 
     /// For who looks at a configuration and runs nothing.
     pub(crate) fn without_variables() -> Self {
-        Self::new(Variables::new(std::iter::empty()))
+        Self::new(Variables::new(std::iter::empty()), AgentMachine::default())
     }
 
     /// These beside the agents that there are. What can't be used says so in its sessions.
@@ -84,30 +101,45 @@ impl ForeignHost {
                     command: command.clone(),
                     environment: self.environment(environment, owner)?,
                     directory: directory.clone(),
-                    sandbox: self.sandbox.clone(),
+                    sandbox: self.machine.sandbox.clone(),
                     version: env!("CARGO_PKG_VERSION"),
                 })))
             }
-            AgentBackend::Python { .. } => {
-                Err(format!("backend `{}` can't be started by this version", configured.backend.kind()))
+            AgentBackend::Python { module, python, directory, environment, watch, sandbox } => {
+                let settings = PythonSettings {
+                    name: configured.name.clone(),
+                    module: module.clone(),
+                    python: python.clone(),
+                    directory: directory.clone(),
+                    environment: self.environment(environment, owner)?,
+                    watch: *watch,
+                    sandbox: sandbox.then(|| self.machine.sandbox.clone()),
+                    packages: self.machine.packages.clone(),
+                };
+                Ok(Arc::new(PythonAgent::new(settings)))
             }
         }
     }
 
-    /// All variables of a program: the user's own agent gets what the user has, a project's what commands get.
+    /// All variables of a process, with what its entry sets. A program of the user's own gets what the user has,
+    /// keys too: it calls models with them. A project's gets what commands get.
     fn environment(
         &self,
         written: &[(String, HiddenText)],
         owner: AgentOwner,
     ) -> Result<Vec<(OsString, OsString)>, String> {
-        let ours = std::env::vars_os();
+        let ours = self.machine.environment.iter();
+        let ours = ours.filter(|(name, _)| !name.starts_with("ATTACHE_"));
+        let ours = ours.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let mut all: Vec<(OsString, OsString)> = match owner {
-            AgentOwner::User => ours.filter(|(name, _)| name != TOKEN_VARIABLE).collect(),
+            AgentOwner::User => ours.collect(),
             AgentOwner::Project => attache_sandbox::environment::for_command(ours).collect(),
         };
         for (name, value) in written {
-            let value = expanded(value.expose(), |name| self.variable(name, owner));
-            all.push((name.into(), value.map_err(|reason| format!("`env.{name}`: {reason}"))?.into()));
+            let value = with_variables(value.expose(), |name| self.variable(name, owner));
+            let value = value.map_err(|reason| format!("`env.{name}`: {reason}"))?;
+            all.retain(|(known, _)| known != name.as_str());
+            all.push((name.into(), value.into()));
         }
         Ok(all)
     }

@@ -37,7 +37,7 @@ pub(crate) fn guarded<'a>(
     });
     let locks = database.parent().map(|directory| directory.join("locks"));
     let own = directories
-        .chain([dirs.blobs.as_path(), &dirs.scratch, &dirs.logs, &dirs.chat_history])
+        .chain([dirs.blobs.as_path(), &dirs.scratch, &dirs.packages, &dirs.logs, &dirs.chat_history])
         .map(PathBuf::from)
         .chain(locks);
     let own_files =

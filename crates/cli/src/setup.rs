@@ -34,7 +34,7 @@ use crate::connect::TOKEN_VARIABLE;
 use crate::credentials::{Credentials, KeyPlace, Patience, ServerLogins};
 use crate::damage::{DAMAGED, FOREIGN_JOURNAL, what_became_of, what_was_foreign};
 use crate::dirs::Dirs;
-use crate::foreign_agents::ForeignHost;
+use crate::foreign_agents::{AgentMachine, ForeignHost};
 use crate::projects::HostProjects;
 use crate::providers::{LiveProviders, Opener};
 use crate::serve::MeteredModel;
@@ -83,7 +83,12 @@ impl Sources {
         };
         let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
         let token = environment.text(TOKEN_VARIABLE).map(|text| BearerText(text.to_owned()));
-        let foreign = ForeignHost::new(variables.clone());
+        let machine = AgentMachine {
+            environment: environment.iter().collect(),
+            packages: dirs.packages.clone(),
+            sandbox: Arc::default(),
+        };
+        let foreign = ForeignHost::new(variables.clone(), machine);
         let config = Arc::new(config);
         Self { config, dirs, credentials, opener, troubles, variables, metrics: None, foreign, token }
     }
@@ -154,7 +159,7 @@ impl Setup {
         // Named as it really is: what sessions keep there is told apart from what is hidden around it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config, &scratch)?;
-        let sandbox = sources.foreign.sandbox.get_or_init(|| sandbox).clone();
+        let sandbox = sources.foreign.machine.sandbox.get_or_init(|| sandbox).clone();
         let clock = system_clock();
         let containment = containment(sources, &sandbox);
         let user_directory = dirs.config_file.parent().map(Path::to_owned);

@@ -1,5 +1,6 @@
 //! Why an agent that lives elsewhere gave no answer, or not all of it.
 
+use attache_core::redact::Redactor;
 use thiserror::Error;
 
 /// What happened, for the user; and what only who repairs it wants to read.
@@ -33,6 +34,14 @@ impl ForeignError {
     #[must_use]
     pub fn with_details(self, details: impl Into<String>) -> Self {
         Self { details: Some(details.into()), ..self }
+    }
+
+    /// Everything, for whoever has to repair it, without what looks like a secret.
+    pub(crate) fn in_full(&self) -> String {
+        let details = self.details.as_deref().unwrap_or_default();
+        let text =
+            if details.is_empty() { self.message.clone() } else { format!("{}\n\n{details}", self.message) };
+        Redactor::new(None).text(&text)
     }
 
     /// Credentials are missing or wrong.

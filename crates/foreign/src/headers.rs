@@ -35,7 +35,7 @@ impl Headers {
         let mut headers = HeaderMap::new();
         for (name, value) in written {
             let refused = |reason: String| UnsetVariable { header: name.to_owned(), reason };
-            let value = expanded(value, &variable).map_err(refused)?;
+            let value = with_variables(value, &variable).map_err(refused)?;
             let known = HeaderName::from_bytes(name.as_bytes());
             let key = known.map_err(|_| refused("this is no name of a header".to_owned()))?;
             let sent = HeaderValue::from_str(&value);
@@ -51,8 +51,8 @@ impl Headers {
     }
 }
 
-/// A text with the values of variables in it; the error says which is not set.
-pub fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+/// A text with the values of its `${NAME}` in it. The error does not name the text.
+pub fn with_variables(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut value = String::new();
     let mut rest = text;
     while let Some((before, behind)) = rest.split_once("${") {

@@ -13,6 +13,7 @@ mod headers;
 mod http;
 mod langgraph;
 mod limits;
+mod python;
 mod turn;
 mod unusable;
 
@@ -20,6 +21,7 @@ pub use acp::{AcpAgent, AcpSettings};
 pub use ai_sdk::{AiSdkAgent, AiSdkSettings, SentHistory};
 pub use backends::{ForeignAgents, ForeignBackends};
 pub use error::ForeignError;
-pub use headers::{Headers, UnsetVariable, expanded};
+pub use headers::{Headers, UnsetVariable, with_variables};
 pub use langgraph::{LangGraphAgent, LangGraphSettings};
+pub use python::{PythonAgent, PythonSettings};
 pub use unusable::UnusableAgent;

@@ -87,3 +87,28 @@ pub(crate) const TERMINAL_BYTES: u64 = 1024 * 1024;
 
 /// Terminals that an agent may have open at once in a session.
 pub(crate) const TERMINALS: usize = 64;
+
+/// Until a Python agent is loaded. Frameworks take seconds to import on a cold disk.
+pub(crate) const AGENT_START: Duration = Duration::from_secs(120);
+
+/// Words of a run that wait to be taken. A person who is asked holds the answer, not what other runs say.
+pub(crate) const QUEUED_WORDS: usize = 4096;
+
+/// A run whose words nobody takes for so long is given up: all runs of a process share one pipe.
+pub(crate) const STALLED: Duration = Duration::from_secs(30);
+
+/// Between the word that cancels a run and the end of its process. The agent's own task is cancelled after a
+/// second.
+pub(crate) const KILL_AFTER: Duration = Duration::from_secs(5);
+
+/// A process that closed its pipe, or was ended, is gone by then.
+pub(crate) const PROCESS_END: Duration = Duration::from_secs(5);
+
+/// Lines that a process wrote last are told with its end.
+pub(crate) const LAST_WORDS: usize = 40;
+
+/// Bytes of the output of a command that an agent gets, the end of it: as much as its framework can use.
+pub(crate) const PYTHON_TERMINAL_BYTES: usize = 256 * 1024;
+
+/// Of a command that a tool of an agent runs.
+pub(crate) const TERMINAL_TIME: Duration = Duration::from_secs(600);

@@ -12,3 +12,4 @@ mod goose;
 mod peer;
 mod projects;
 mod pydantic_ai;
+mod python;
