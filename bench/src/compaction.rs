@@ -12,7 +12,7 @@ use attache_core::chunk::{Chunk, FinishReason};
 use attache_core::compactor::Compactor;
 use attache_core::ids::{CallId, MessageId, SessionId};
 use attache_core::part::{Part, Passage, Role, ToolPart, ToolState};
-use attache_core::ports::compaction::{CompactionRequest, Occasion, ProgressSender};
+use attache_core::ports::compaction::{CompactionRequest, NoteWriter, Occasion, ProgressSender};
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxStream, Compaction, Model, ModelError, ModelRequest, StepEvent, Usage};
@@ -74,6 +74,7 @@ fn request() -> Result<CompactionRequest> {
         root: "/w".into(),
         info: AtOnce.available().first().map(|info| Arc::new(info.clone())).context("no model")?,
         instructions: "".into(),
+        writer: NoteWriter::default(),
         thought: None,
         system: "".into(),
         tools: Arc::new([]),

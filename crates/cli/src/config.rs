@@ -120,6 +120,8 @@ pub(crate) struct Config {
     pub(crate) rules: Vec<ConfiguredRule>,
     /// Of `[[hooks]]`, in the order of the file.
     pub(crate) hooks: Vec<ConfiguredHook>,
+    /// What is wrong with those that are left out: no mistake in a hook keeps attache from starting.
+    pub(crate) bad_hooks: Vec<ConfigError>,
     /// What `~` means in rules.
     home: Option<PathBuf>,
     pub(crate) web_search: WebSearchSettings,
@@ -276,6 +278,7 @@ impl Config {
             skill_paths: default(Vec::new()),
             rules: Vec::new(),
             hooks: Vec::new(),
+            bad_hooks: Vec::new(),
             home: dirs.home.clone(),
             web_search: WebSearchSettings::default(),
             servers: Vec::new(),

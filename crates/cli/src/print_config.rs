@@ -81,6 +81,9 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     for hook in &config.hooks {
         page.hook(hook);
     }
+    for mistake in &config.bad_hooks {
+        page.line(&format!("\n# left out: {mistake}"));
+    }
     for server in &config.servers {
         page.server(server);
     }

@@ -112,6 +112,10 @@ impl HostProjects {
         let found = ProjectFiles::find(root).unwrap_or_default();
         let mut settings = ProjectSettings::default();
         let mut notices = Vec::new();
+        if !self.config.bad_hooks.is_empty() {
+            let mistakes: Vec<String> = self.config.bad_hooks.iter().map(ToString::to_string).collect();
+            notices.push(notice("Some of your hooks are left out: they have mistakes", mistakes.join("; ")));
+        }
         let trusted = self.trusted(&found, &mut notices);
         let mut elsewhere = Vec::new();
         match trusted {

@@ -58,7 +58,7 @@ impl Compactor {
     ) -> Result<Option<Compacted>, ModelError> {
         let Some(plan) = CompactionPlan::of(&request) else { return Ok(None) };
         let transcript = ConversationText::of(&request.conversation[..plan.tail]);
-        let small = self.small_model(&request.info, &transcript);
+        let small = self.other_model(&request, &transcript);
         let info = small.clone().map_or_else(|| request.info.clone(), Arc::new);
         let mut summarising = Summarising {
             compactor: self,
@@ -99,10 +99,12 @@ impl Compactor {
         Ok(Some(Compacted { summary, tail_start, tail_call, summary_tokens, used, model: Some(model) }))
     }
 
-    /// The small model where it can read all of it at once.
-    fn small_model(&self, own: &Arc<ModelInfo>, transcript: &ConversationText) -> Option<ModelInfo> {
-        let small = self.small_model.clone().or_else(|| self.model.small(&own.model))?;
-        let small = self.model.describe(&small)?;
+    /// The model of the agent's manifest, or the small one, where it can read all of it at once.
+    fn other_model(&self, request: &CompactionRequest, transcript: &ConversationText) -> Option<ModelInfo> {
+        let own = &request.info;
+        let described = |model: &ModelRef| self.model.describe(model);
+        let small = || described(&self.small_model.clone().or_else(|| self.model.small(&own.model))?);
+        let small = request.writer.model.as_ref().and_then(described).or_else(small)?;
         let needed = estimate::tokens(transcript.text.len() as u64) + 2 * SUMMARY_TOKENS;
         let is_another = !small.model.names_same_model(&own.model);
         (is_another && small.context >= needed && !small.has_guessed_context()).then_some(small)
@@ -318,11 +320,20 @@ impl Summarising<'_> {
         Err(ModelError::Transient { message, retry_after: None })
     }
 
+    /// What the agent's manifest says, if the model that writes has that level.
+    fn thought(&self) -> Option<ThoughtLevel> {
+        self.request.writer.thought.filter(|level| self.has_level(level))
+    }
+
+    fn has_level(&self, level: &ThoughtLevel) -> bool {
+        self.info.thought_levels.contains(level)
+    }
+
     /// A piece of the conversation as text, for a model that has seen nothing of it.
     fn piece_request(&self, asked: &str) -> ModelRequest {
         ModelRequest {
             session_id: self.request.session_id.clone(),
-            thought: Some(ThoughtLevel::Off).filter(|off| self.info.thought_levels.contains(off)),
+            thought: self.thought().or(Some(ThoughtLevel::Off).filter(|off| self.has_level(off))),
             info: self.info.clone(),
             system: self.request.instructions.clone(),
             passages: vec![Arc::new(user_passage(asked.to_owned()))].into(),
@@ -341,7 +352,7 @@ impl Summarising<'_> {
         passages.push(Arc::new(user_passage(asked)));
         ModelRequest {
             session_id: session_id.clone(),
-            thought: *thought,
+            thought: self.thought().or(*thought),
             info: self.info.clone(),
             system: system.clone(),
             passages: passages.into(),

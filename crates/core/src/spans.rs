@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use crate::hub::Ports;
-use crate::ids::{Ids, MessageId, SessionId};
+use crate::ids::{CallId, Ids, MessageId, SessionId};
 use crate::limits::SPAN_CONTENT_BYTES;
 use crate::ports::backend::{TurnResult, TurnSetup};
+use crate::ports::store::SessionRow;
 use crate::ports::telemetry::{
     ContentPolicy, FinishedSpan, SpanContext, SpanId, SpanKind, SpanStatus, SpanValue,
 };
@@ -34,6 +35,7 @@ impl SpanMaker {
             kind: SpanKind::Internal,
             context: SpanContext { span_id: self.ids.span(), ..parent },
             parent: Some(parent.span_id),
+            links: Vec::new(),
             started_at: now,
             ended_at: now,
             attributes: Vec::new(),
@@ -130,6 +132,8 @@ struct TraceState {
     maker: SpanMaker,
     session_id: SessionId,
     turn: SpanContext,
+    /// The call that a subagent works for, in the trace of its parent's turn.
+    works_for: Option<SpanContext>,
     started_at: i64,
     /// The agent; `None` for the turn of a process that died.
     agent: Option<String>,
@@ -142,16 +146,18 @@ impl TurnTrace {
     /// `None` on a host that measures nothing.
     pub(crate) fn of(
         ports: &Ports,
-        session_id: &SessionId,
+        session: &SessionRow,
         answer: &MessageId,
         started_at: i64,
         setup: Option<&TurnSetup>,
     ) -> Option<Self> {
         let telemetry = ports.telemetry.clone()?;
+        let child_of = session.metadata.child_of().zip(session.parent_message_id.as_ref());
         Some(Self(Arc::new(TraceState {
             maker: SpanMaker { telemetry, clock: ports.clock.clone(), ids: ports.ids.clone() },
-            session_id: session_id.clone(),
+            session_id: session.id.clone(),
             turn: SpanContext::of_turn(answer),
+            works_for: child_of.map(|(child, message)| SpanContext::of_call(message, &child.call_id)),
             started_at,
             agent: setup.map(|setup| setup.agent.id.to_string()),
             run: Mutex::default(),
@@ -174,6 +180,15 @@ impl TurnTrace {
 
     pub(crate) fn begin(&self, name: &'static str) -> OpenSpan {
         self.begin_below(name, self.here())
+    }
+
+    /// The span of a call. By the ids alone, so that subagents can name it.
+    pub(crate) fn begin_call(&self, name: &'static str, answer: &MessageId, call: &CallId) -> OpenSpan {
+        let mut open = self.begin(name);
+        if let Some(span) = &mut open.span {
+            span.context.span_id = SpanContext::of_call(answer, call).span_id;
+        }
+        open
     }
 
     /// A span that outlives runs: it began when a person was asked.
@@ -199,6 +214,7 @@ impl TurnTrace {
         let mut open = self.begin_below(keys::SESSION_TURN, self.0.turn);
         if let Some(span) = &mut open.span {
             (span.context, span.parent) = (self.0.turn, None);
+            span.links.extend(self.0.works_for);
             span.started_at = self.0.started_at.min(span.started_at);
         }
         open.set(keys::OPERATION, "invoke_agent");

@@ -10,6 +10,7 @@ mod closed;
 mod judge;
 mod loopback;
 mod offer;
+mod only_reads;
 mod pattern;
 mod project_secrets;
 mod readings;

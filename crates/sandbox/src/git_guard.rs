@@ -25,6 +25,7 @@ mod protected_at_top;
 mod reopen;
 mod state;
 mod undo;
+mod unseen;
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -48,8 +49,9 @@ use known::{HomeNames, KnownPaths};
 use modules::{RootPlace, look_at_repositories, look_everywhere};
 use named::{NamedBy, Names, common_directory, general_files, governing};
 use reopen::reopen;
-use state::{NotSeen, RootState};
+use state::RootState;
 use undo::Undo;
+use unseen::NotSeen;
 
 /// What there was in the writable roots of a call before its command.
 #[derive(Debug, Default)]
@@ -255,13 +257,17 @@ pub(crate) fn named_and_there(roots: &[PathBuf]) -> Vec<PathBuf> {
 }
 
 /// The files of configuration that git reads in a work tree: of its repository, its user and the machine, there
-/// or not. Without those that they include.
+/// or not. Without those that they include; with the file that says where they are, if it can't be read.
 pub fn configurations(tree: &Path) -> Vec<PathBuf> {
-    let own = governing(tree)
-        .next()
-        .into_iter()
-        .flat_map(|(_, git)| [common_directory(&git).join("config"), git.join("config.worktree")]);
-    own.chain(general_files()).collect()
+    let own = governing(tree).next().map_or_else(Vec::new, |(_, git)| match git {
+        Ok(git) => {
+            let common =
+                common_directory(&git).map_or_else(|unread| unread.0, |common| common.join("config"));
+            vec![common, git.join("config.worktree")]
+        }
+        Err(unread) => vec![unread.0],
+    });
+    own.into_iter().chain(general_files()).collect()
 }
 
 /// Whether its user's own configuration of git, or the machine's, makes commands that only read run or obey
@@ -273,6 +279,9 @@ pub fn is_run_for_reading(tree: &Path) -> bool {
 fn is_run_by(general: &[PathBuf], tree: &Path) -> bool {
     let Ok(real) = tree.canonicalize() else { return true };
     let named = Names::of(&real, &[], general);
+    if !(named.cut.is_empty() && named.unread.is_empty()) {
+        return true;
+    }
     named.origins.values().any(|origin| match origin.by {
         NamedBy::Setting | NamedBy::Command => true,
         NamedBy::Home | NamedBy::Hooks => false,
@@ -330,8 +339,10 @@ fn settled(
         now.into_iter().zip(others).zip(baselines).enumerate().map(|(at, ((now, others), baselines))| {
             // What runs beside this command may have changed something already.
             others.oldest.unwrap_or_else(|| {
-                let moved = baselines.as_ref().map(Baselines::moved).unwrap_or_default();
-                with_moved(places, at, now, moved, &mut told)
+                let moved = baselines.as_ref().map_or_else(|| Ok(Below::default()), Baselines::moved);
+                let unknown = |error| format!("what earlier commands moved away is not known ({error})");
+                let moved = moved.map_err(|error| told.unchecked.push(unknown(error)));
+                with_moved(places, at, now, moved.unwrap_or_default(), &mut told)
             })
         });
     let settled = settled.collect();

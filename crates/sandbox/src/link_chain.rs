@@ -1,10 +1,12 @@
 //! Follows a path link by link, as the kernel would, and says which links it went over. What is missing is
 //! followed by its name. Looks, changes nothing.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use attache_core::scope::LinkChain;
+use rustix::io::Errno;
 
 use crate::limits::SYMLINK_HOPS;
 
@@ -14,14 +16,61 @@ pub(crate) enum WayThere {
     Whole,
     /// A part of the way is missing.
     InPart,
+    /// A directory on the way is closed by its mode, and is the end of what is known.
+    Closed,
 }
 
 /// Where an absolute path leads, there or not.
 pub fn link_chain(path: &Path) -> io::Result<LinkChain> {
-    follow(path).map(|(chain, _)| chain)
+    match follow(path)? {
+        (chain, WayThere::Whole | WayThere::InPart) => Ok(chain),
+        (_, WayThere::Closed) => Err(Errno::ACCESS.into()),
+    }
 }
 
 pub(crate) fn follow(path: &Path) -> io::Result<(LinkChain, WayThere)> {
+    LinkPass::default().follow(path)
+}
+
+/// Follows many paths at one time: hundreds share a few directories, and each is looked at once.
+#[derive(Debug, Default)]
+pub(crate) struct LinkPass(HashMap<PathBuf, PathEntry>);
+
+/// What was found at a path.
+#[derive(Clone, Debug)]
+enum PathEntry {
+    Link(PathBuf),
+    Other,
+    Missing,
+    /// The directory that it would be in is closed by its mode.
+    Denied,
+}
+
+impl LinkPass {
+    fn entry(&mut self, place: &Path) -> io::Result<PathEntry> {
+        if let Some(known) = self.0.get(place) {
+            return Ok(known.clone());
+        }
+        let found = match place.symlink_metadata() {
+            Ok(found) if found.is_symlink() => PathEntry::Link(std::fs::read_link(place)?),
+            Ok(_) => PathEntry::Other,
+            Err(error) if is_missing(&error) => PathEntry::Missing,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => PathEntry::Denied,
+            Err(error) => return Err(error),
+        };
+        self.0.insert(place.to_owned(), found.clone());
+        Ok(found)
+    }
+
+    pub(crate) fn follow(&mut self, path: &Path) -> io::Result<(LinkChain, WayThere)> {
+        followed(path, |place| self.entry(place))
+    }
+}
+
+fn followed(
+    path: &Path,
+    mut entry: impl FnMut(&Path) -> io::Result<PathEntry>,
+) -> io::Result<(LinkChain, WayThere)> {
     let mut chain = LinkChain { end: PathBuf::from("/"), links: Vec::new() };
     let mut reached = WayThere::Whole;
     // How many of the last names are missing.
@@ -52,20 +101,18 @@ pub(crate) fn follow(path: &Path) -> io::Result<(LinkChain, WayThere)> {
             }
             Component::Normal(name) => {
                 let place = chain.end.join(name);
-                match place.symlink_metadata() {
-                    Ok(found) if found.is_symlink() => {
+                match entry(&place)? {
+                    PathEntry::Link(led) => {
                         hops += 1;
                         if hops > SYMLINK_HOPS {
                             return Err(io::Error::from(io::ErrorKind::QuotaExceeded));
                         }
-                        open.push(std::fs::read_link(&place)?);
+                        open.push(led);
                         chain.links.push(place);
                     }
-                    Ok(_) => chain.end = place,
-                    Err(error) if is_missing(&error) => {
-                        (chain.end, reached, missing) = (place, WayThere::InPart, 1);
-                    }
-                    Err(error) => return Err(error),
+                    PathEntry::Other => chain.end = place,
+                    PathEntry::Missing => (chain.end, reached, missing) = (place, WayThere::InPart, 1),
+                    PathEntry::Denied => return Ok((chain, WayThere::Closed)),
                 }
             }
         }

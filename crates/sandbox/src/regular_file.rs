@@ -6,7 +6,9 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
 
+use crate::link_chain::is_missing;
 use crate::no_follow;
 
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
@@ -15,6 +17,21 @@ const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTT
 /// error: opening a pipe would wait for ever.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_opened(File::from(open(path, FLAGS, Mode::empty())?), most)
+}
+
+/// The same of what decides something: `None` only where no program finds a file. Whatever else keeps it from
+/// being read is an error, so that nobody takes it for absent.
+pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
+    match read(path, most) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_nothing(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Also of a socket: no program opens one as a file, and place-holders of sandboxes are sockets.
+fn is_nothing(error: &io::Error) -> bool {
+    is_missing(error) || Errno::from_io_error(error) == Some(Errno::NXIO)
 }
 
 /// The same by its real path, which was judged: a link that took its place since, or that of a directory above
@@ -56,5 +73,22 @@ mod tests {
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)
             .unwrap();
         assert!(read(&path, 3).is_err());
+    }
+
+    #[test]
+    fn only_what_no_program_finds_counts_as_absent() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        assert_eq!(read_if_there(&at("file"), 9).unwrap().unwrap(), b"text");
+        let _held = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for absent in ["none", "none/below", "file/below", "socket"] {
+            assert_eq!(read_if_there(&at(absent), 9).unwrap(), None, "{absent}");
+        }
+        std::fs::create_dir(at("directory")).unwrap();
+        std::os::unix::fs::symlink("loop", at("loop")).unwrap();
+        for unread in ["directory", "loop"] {
+            assert!(read_if_there(&at(unread), 9).is_err(), "{unread}");
+        }
     }
 }

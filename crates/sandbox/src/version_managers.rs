@@ -105,9 +105,10 @@ pub(crate) fn version_file<'a>(
             let counts = match holding {
                 None => path.symlink_metadata().is_ok(),
                 Some(text) => {
-                    // What is too long to be read through may hold it.
-                    let found = regular_file::read(&path, VERSION_FILE_BYTES);
-                    found.is_ok_and(|found| {
+                    // What can't be read, or is too long to be read through, may hold it.
+                    let found = regular_file::read_if_there(&path, VERSION_FILE_BYTES);
+                    let Ok(found) = found else { return Some(path) };
+                    found.is_some_and(|found| {
                         found.len() as u64 > VERSION_FILE_BYTES
                             || memchr::memmem::find(&found, text.as_bytes()).is_some()
                     })

@@ -1,7 +1,9 @@
 //! Spans as OTLP has them in JSON: ids in hex, enums as numbers, 64-bit integers as strings. What may hold a
 //! secret goes through the redactor here, and nowhere else does content leave the process.
 
-use attache_core::ports::telemetry::{ContentPolicy, FinishedSpan, SpanKind, SpanStatus, SpanValue};
+use attache_core::ports::telemetry::{
+    ContentPolicy, FinishedSpan, SpanContext, SpanKind, SpanStatus, SpanValue,
+};
 use attache_core::redact::Redactor;
 use serde_json::{Map, Value, json};
 
@@ -52,6 +54,10 @@ impl OtlpEncoder {
         fields.insert("spanId".into(), json!(span.context.span_id.to_string()));
         if let Some(parent) = span.parent {
             fields.insert("parentSpanId".into(), json!(parent.to_string()));
+        }
+        if !span.links.is_empty() {
+            let link = |link: &SpanContext| json!({ "traceId": link.trace_id.to_string(), "spanId": link.span_id.to_string() });
+            fields.insert("links".into(), span.links.iter().map(link).collect());
         }
         fields.insert("name".into(), json!(span.name));
         fields.insert("kind".into(), json!(kind));
@@ -110,7 +116,7 @@ fn nanoseconds(milliseconds: i64) -> Value {
 #[cfg(test)]
 mod tests {
     use attache_core::ids::MessageId;
-    use attache_core::ports::telemetry::{SpanContext, SpanId};
+    use attache_core::ports::telemetry::SpanId;
 
     use super::*;
 
@@ -120,6 +126,7 @@ mod tests {
             kind: SpanKind::Internal,
             context: SpanContext::of_turn(&MessageId::new("msg_1")),
             parent: Some(SpanId([1, 2, 3, 4, 5, 6, 7, 255])),
+            links: vec![SpanContext::of_turn(&MessageId::new("msg_0"))],
             started_at: 1_767_225_600_123,
             ended_at: 1_767_225_600_456,
             attributes,
@@ -161,6 +168,9 @@ mod tests {
         let span = &resource["scopeSpans"][0]["spans"][0];
         assert_eq!(span["traceId"].as_str().unwrap().len(), 32);
         assert_eq!(span["parentSpanId"], "01020304050607ff");
+        let other = SpanContext::of_turn(&MessageId::new("msg_0"));
+        let link = json!({ "traceId": other.trace_id.to_string(), "spanId": other.span_id.to_string() });
+        assert_eq!(span["links"], json!([link]));
         assert_eq!(span["startTimeUnixNano"], "1767225600123000000");
         assert_eq!(span["endTimeUnixNano"], "1767225600456000000");
         assert_eq!(span["kind"], 1);

@@ -95,6 +95,7 @@ mod tests {
             kind: SpanKind::Internal,
             context: SpanContext::of_turn(&MessageId::new("msg_1")),
             parent: None,
+            links: Vec::new(),
             started_at: number,
             ended_at: number,
             attributes: vec![("x", SpanValue::Content(json!("x".repeat(content))))],

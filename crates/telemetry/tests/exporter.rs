@@ -26,6 +26,7 @@ fn span(number: usize) -> FinishedSpan {
         kind: SpanKind::Internal,
         context: SpanContext::of_turn(&MessageId::new(format!("msg_{number}"))),
         parent: None,
+        links: Vec::new(),
         started_at: 1,
         ended_at: 2,
         attributes: Vec::new(),

@@ -8,6 +8,7 @@ use attache_core::ports::ToolOutcome;
 use attache_core::ports::tool::{NetworkGrant, WriteGrant};
 use attache_sandbox::Level;
 use serde_json::json;
+use sha2::Digest;
 
 use crate::trial::{Alone, Trial, alone};
 
@@ -123,7 +124,7 @@ async fn npm_adds_a_dependency_through_the_users_cache() {
     let archive = packed(&trial.base);
     let server = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = server.local_addr().unwrap();
-    std::thread::spawn(move || serve(&server, &archive));
+    std::thread::spawn(move || serve(&server, |_| Some(archive.clone())));
     trial.put("package.json", r#"{"name": "project", "version": "1.0.0"}"#);
     let command = format!(
         "npm install --no-audit --no-fund --no-update-notifier http://{address}/tiny-1.0.0.tgz 2>&1 && \
@@ -137,6 +138,67 @@ async fn npm_adds_a_dependency_through_the_users_cache() {
     assert!(!trial.workspace.scratch.join("cache/npm").exists(), "and not in the scratch");
 }
 
+/// A registry of one crate, as cargo asks for it: the index, then what it leads to.
+#[tokio::test]
+async fn cargo_adds_a_dependency_through_the_users_cache() {
+    if alone("caches::cargo_adds_a_dependency_through_the_users_cache", &UNSET) == Alone::Done {
+        return;
+    }
+    let trial = Trial::held(Level::Full);
+    let home = trial.base.join("home");
+    std::fs::create_dir_all(home.join(".cargo")).unwrap();
+    let archive = packed_crate(&trial.base);
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let digest =
+        sha2::Sha256::digest(&archive).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"));
+    let entry = json!({
+        "name": "tiny", "vers": "1.0.0", "deps": [], "cksum": digest, "features": {}, "yanked": false
+    });
+    std::thread::spawn(move || {
+        serve(&server, |path| match path {
+            "/config.json" => Some(json!({ "dl": format!("http://{address}/dl") }).to_string().into_bytes()),
+            "/ti/ny/tiny" => Some(format!("{entry}\n").into_bytes()),
+            "/dl/tiny/1.0.0/download" => Some(archive.clone()),
+            _ => None,
+        });
+    });
+    trial.put(
+        "Cargo.toml",
+        "[package]\nname = \"project\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n\
+         [dependencies]\ntiny = { version = \"1\", registry = \"here\" }\n",
+    );
+    trial.put("src/main.rs", "fn main() { println!(\"{}\", tiny::WORDS); }\n");
+    // The toolchain is where its user has it, not in the home of this trial.
+    let rustup = std::env::var_os("RUSTUP_HOME").map_or_else(
+        || std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(".rustup"),
+        Into::into,
+    );
+    let command = format!(
+        "export RUSTUP_HOME={}; unset CARGO_HOME; \
+         cargo --config 'registries.here.index=\"sparse+http://{address}/\"' run -q 2>&1",
+        rustup.display()
+    );
+    let (output, code) = run(&trial, &command, NetworkGrant::Granted, WriteGrant::Granted).await;
+    assert_eq!(code, 0, "{output}");
+    assert!(output.contains("it works"), "{output}");
+    assert!(trial.text("Cargo.lock").contains("tiny"), "the dependency was added");
+    let cached =
+        std::process::Command::new("find").arg(home.join(".cargo/registry")).output().unwrap().stdout;
+    let cached = String::from_utf8(cached).unwrap();
+    assert!(cached.contains("tiny-1.0.0.crate"), "what was fetched is in the user's cache: {cached}");
+}
+
+fn packed_crate(base: &Path) -> Vec<u8> {
+    let package = base.join("tiny-1.0.0");
+    std::fs::create_dir_all(package.join("src")).unwrap();
+    let manifest = "[package]\nname = \"tiny\"\nversion = \"1.0.0\"\nedition = \"2021\"\n";
+    std::fs::write(package.join("Cargo.toml"), manifest).unwrap();
+    std::fs::write(package.join("src/lib.rs"), "pub const WORDS: &str = \"it works\";\n").unwrap();
+    let tar = std::process::Command::new("tar").current_dir(base).args(["-czf", "-", "tiny-1.0.0"]).output();
+    tar.unwrap().stdout
+}
+
 /// A package as registries have it.
 fn packed(base: &Path) -> Vec<u8> {
     let package = base.join("package");
@@ -147,8 +209,8 @@ fn packed(base: &Path) -> Vec<u8> {
     tar.unwrap().stdout
 }
 
-/// Answers every request with the archive.
-fn serve(server: &TcpListener, archive: &[u8]) {
+/// Answers requests with what there is at their path.
+fn serve(server: &TcpListener, found: impl Fn(&str) -> Option<Vec<u8>>) {
     for connection in server.incoming() {
         let mut connection = connection.unwrap();
         let (mut asked, mut piece) = (Vec::new(), [0; 1024]);
@@ -158,9 +220,14 @@ fn serve(server: &TcpListener, archive: &[u8]) {
                 Ok(count) => asked.extend_from_slice(&piece[..count]),
             }
         }
-        let length = archive.len();
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
-        let answered = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(archive));
+        let asked = String::from_utf8_lossy(&asked);
+        let (status, body) = match found(asked.split(' ').nth(1).unwrap_or_default()) {
+            Some(body) => ("200 OK", body),
+            None => ("404 Not Found", Vec::new()),
+        };
+        let length = body.len();
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+        let answered = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(&body));
         if let Err(error) = answered {
             eprintln!("the client went away: {error}");
         }

@@ -45,11 +45,16 @@ async fn runs(trial: &Trial) {
 /// A home beside the root with a file of the user's and one that is hidden.
 fn with_home() -> (Trial, PathBuf) {
     let trial = Trial::held(Level::Full);
+    let home = fill_home(&trial);
+    (trial, home)
+}
+
+fn fill_home(trial: &Trial) -> PathBuf {
     let home = trial.base.join("home");
     std::fs::create_dir_all(home.join(".ssh")).unwrap();
     std::fs::write(home.join(".ssh/id_ed25519"), CANARY).unwrap();
-    std::fs::write(home.join("own"), "own").unwrap();
-    (trial, home)
+    std::fs::write(home.join("own"), "outside").unwrap();
+    home
 }
 
 /// Two commands in a row: the first plants, the second would write through it or see what is hidden.
@@ -84,7 +89,7 @@ async fn no_link_that_a_command_plants_leads_a_mount_away() {
         .await;
         assert!(told.contains("done") && !told.contains(CANARY), "{plant}: {told}");
         assert_eq!(names(&home), [".ssh", "own"], "{plant}");
-        assert_eq!(std::fs::read_to_string(home.join("own")).unwrap(), "own", "{plant}");
+        assert_eq!(std::fs::read_to_string(home.join("own")).unwrap(), "outside", "{plant}");
     }
 }
 
@@ -207,14 +212,51 @@ fn set_free(path: &Path) {
 /// Somebody swaps entries while sandboxes are built: between our look and the mounts, and between two mounts.
 #[test]
 fn what_is_swapped_meanwhile_leads_nowhere() {
-    const ROUNDS: usize = 40;
     let (trial, home) = with_home();
+    let wrong = harm_of_swaps(&trial, &home, Rounds::All(40));
+    assert_eq!(wrong, Vec::<String>::new());
+    assert_eq!(names(&home), [".ssh", "own"]);
+}
+
+/// The control: where nothing looks at the mounts before the command begins, the same swaps lead them away.
+#[test]
+fn without_a_look_at_the_mounts_a_swap_leads_them_away() {
+    const MOST: usize = 2_000;
+    let place = tempfile::tempdir().unwrap();
+    let blind = place.path().join("bwrap");
+    let found =
+        attache_sandbox::programs::Programs::of_machine().helper("bwrap").expect("bubblewrap is installed");
+    let script = format!(
+        "#!/bin/bash\nwords=()\nwhile (($#)); do\n  if [ \"$1\" = --mounted ]; then shift 3; else words+=(\"$1\"); shift; fi\ndone\n\
+         exec {} \"${{words[@]}}\"\n",
+        found.display()
+    );
+    std::fs::write(&blind, script).unwrap();
+    std::fs::set_permissions(&blind, PermissionsExt::from_mode(0o755)).unwrap();
+    let trial = Trial::held_by(blind);
+    let home = fill_home(&trial);
+    let wrong = harm_of_swaps(&trial, &home, Rounds::UntilHarm(MOST));
+    assert!(!wrong.is_empty(), "no race was won in {MOST} rounds: the swaps show nothing");
+}
+
+/// How often a command is run while others swap.
+#[derive(Clone, Copy)]
+enum Rounds {
+    /// Each has to begin.
+    All(usize),
+    /// At most so often. What can't be built does not begin: nothing else would notice.
+    UntilHarm(usize),
+}
+
+/// What went wrong while two directories were exchanged for links that lead to the home from just there.
+fn harm_of_swaps(trial: &Trial, home: &Path, rounds: Rounds) -> Vec<String> {
     let nested = trial.root.join("sub/.git/modules/m");
     std::fs::create_dir_all(nested.join("hooks")).unwrap();
     std::fs::write(nested.join("HEAD"), "").unwrap();
     std::fs::create_dir_all(trial.root.join("sub/.vscode")).unwrap();
-    symlink(&home, trial.root.join("link")).unwrap();
-    symlink(home.join(".ssh"), trial.root.join("secret")).unwrap();
+    // Not absolute: bubblewrap looks for those where the machine's root is not.
+    symlink("../../../home", trial.root.join("link")).unwrap();
+    symlink("../../home/.ssh", trial.root.join("secret")).unwrap();
     let stop = AtomicBool::new(false);
     let mut wrong = Vec::new();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -231,20 +273,92 @@ fn what_is_swapped_meanwhile_leads_nowhere() {
                 }
             });
         }
-        for _ in 0..ROUNDS {
-            let told = runtime.block_on(told(
-                &trial,
-                &format!("cat sub/.vscode/id_*; cat secret/id_*; echo x > {}/new; echo done", home.display()),
-            ));
+        let command = format!(
+            "cat sub/.vscode/id_* secret/id_* {0}/.ssh/id_*; echo x > sub/.git/modules/new; echo x > {0}/new; echo done",
+            home.display()
+        );
+        let (Rounds::All(most) | Rounds::UntilHarm(most)) = rounds;
+        for _ in 0..most {
+            let outcome = runtime.block_on(trial.run("bash", json!({"command": command})));
             // Judged when the others have stopped: a panic here would wait for them for ever.
-            if !told.contains("done") || told.contains(CANARY) {
-                wrong.push(told);
+            let told = format!("{outcome:?}");
+            let is_changed = names(home) != [".ssh", "own"];
+            let has_to_begin = matches!(rounds, Rounds::All(_));
+            if told.contains(CANARY) || is_changed || has_to_begin && !told.contains("done") {
+                wrong.push(format!("{told} {:?}", names(home)));
+            }
+            if !has_to_begin && !wrong.is_empty() {
+                break;
             }
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert_eq!(wrong, Vec::<String>::new());
-    assert_eq!(names(&home), [".ssh", "own"]);
+    wrong
+}
+
+/// A command that nobody was asked about sees, where links are exchanged meanwhile, what the machine shows
+/// everybody; what is hidden stays hidden under every name.
+#[test]
+fn links_that_are_exchanged_under_an_unasked_command_show_nothing_hidden() {
+    // Whoever is not the builder may not write beside the build.
+    if std::env::var_os(crate::sandbox::ORDINARY).is_some() {
+        return;
+    }
+    for level in [Level::Full, Level::Reduced] {
+        // Not below /tmp, which is private to a sandbox: nothing outside of the root would be seen there.
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        std::fs::create_dir(place.path().join("root")).unwrap();
+        let trial = Trial::beneath(place.path().canonicalize().unwrap()).hold(level);
+        fill_home(&trial);
+        for inner in ["place", "secret"] {
+            std::fs::create_dir(trial.root.join(inner)).unwrap();
+        }
+        std::fs::write(trial.root.join("place/own"), "inside").unwrap();
+        symlink("../home", trial.root.join("link")).unwrap();
+        symlink("../home/.ssh", trial.root.join("key")).unwrap();
+        let stop = AtomicBool::new(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let told = std::thread::scope(|scope| {
+            for (directory, link) in [("place", "link"), ("secret", "key")] {
+                let (directory, link) = (trial.root.join(directory), trial.root.join(link));
+                let stop = &stop;
+                scope.spawn(move || {
+                    while !stop.load(Ordering::Relaxed) {
+                        if renameat_with(CWD, &directory, CWD, &link, RenameFlags::EXCHANGE).is_err() {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            let look = "for i in $(seq 400); do cat place/own place/.ssh/id_ed25519 secret/id_ed25519; echo; done 2> /dev/null | sort | uniq -c";
+            let unasked =
+                attache_core::ports::ToolRuntime { writes: WriteGrant::Withheld, ..trial.runtime() };
+            let told = runtime.block_on(trial.tool("bash").run(json!({"command": look}), unasked));
+            stop.store(true, Ordering::Relaxed);
+            format!("{told:?}")
+        });
+        assert!(told.contains("inside") && told.contains("outside"), "{level:?}: no race took place: {told}");
+        assert!(!told.contains(CANARY), "{level:?}: {told}");
+    }
+}
+
+/// A directory on the way to something hidden that a command has closed, and that its owner can open again.
+#[tokio::test]
+async fn what_lies_in_a_closed_directory_stays_hidden() {
+    let (mut trial, home) = with_home();
+    std::fs::create_dir_all(home.join(".local/share/keyrings")).unwrap();
+    std::fs::write(home.join(".local/share/keyrings/login"), CANARY).unwrap();
+    // More directories than are looked through for protected names.
+    (0..200).for_each(|number| std::fs::create_dir(home.join(format!(".a{number}"))).unwrap());
+    trial.workspace = Arc::new(Workspace { root: home.clone(), ..(*trial.workspace).clone() });
+    for closed in [".local/share", ".local"] {
+        std::fs::set_permissions(home.join(closed), PermissionsExt::from_mode(0o000)).unwrap();
+        let look = "chmod 755 .local; chmod 755 .local/share; cat .local/share/keyrings/login; echo done";
+        let told = told(&trial, look).await;
+        assert!(told.contains("done") && !told.contains(CANARY), "{closed}: {told}");
+        std::fs::set_permissions(home.join(closed), PermissionsExt::from_mode(0o755)).unwrap();
+    }
+    set_free(&home);
 }
 
 #[tokio::test]

@@ -421,6 +421,21 @@ async fn no_right_is_left_or_can_be_had_again() {
     }
 }
 
+/// With a lease on a file of git's a command would keep us from reading what its user's git waits for.
+#[tokio::test]
+async fn no_command_makes_others_wait_for_a_file() {
+    let script = "import fcntl,sys\nf=open('leased','w')\ntry:\n fcntl.fcntl(f,1024,fcntl.F_WRLCK)\n print('held')\n\
+                  except OSError as e: print(e.errno)";
+    for level in LEVELS {
+        let trial = Trial::held(level);
+        std::fs::write(trial.root.join("s.py"), script).unwrap();
+        assert_eq!(done(&trial, "python3 s.py").await, "1\n", "{level:?}");
+        let bare =
+            std::process::Command::new("python3").arg("s.py").current_dir(&trial.root).output().unwrap();
+        assert_eq!(bare.stdout, b"held\n", "the control: {bare:?}");
+    }
+}
+
 /// Every call that gives a file a mode, with both bits, on a file and a directory; prints what was not refused.
 const MODES: &str = r#"
 import ctypes, os, stat, sys

@@ -8,7 +8,7 @@ use attache_core::hooks::{
 use attache_core::limits::{HOOK_TIME, HOOK_TIME_MAX};
 use toml_edit::{Item, TableLike};
 
-use super::error::{nearest, shown};
+use super::error::{ConfigError, nearest, shown};
 use super::file::{FileReader, FileScope, found_item, tables_of};
 use super::keys::mismatch;
 use super::{Config, Origin, Sourced};
@@ -50,17 +50,24 @@ struct HookTable<'a> {
 const COMMAND: &str = "a text for the shell, or a list with a program and its arguments";
 
 impl FileReader<'_> {
+    /// One with a mistake is left out whole and told: what is misspelt may be what it was bound to.
     pub(super) fn hooks(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+        let known = self.error_count();
         let Some(tables) = tables_of(item) else {
             let expected = "tables [[hooks]] with event and command";
-            return self.refuse(origin, mismatch("hooks", expected, &found_item(item)));
+            self.refuse(origin, mismatch("hooks", expected, &found_item(item)));
+            return config.bad_hooks.extend(self.take_errors_from(known));
         };
         for (index, entries) in tables.into_iter().enumerate() {
             let first = entries.iter().next().map(|(name, _)| self.origin(entries, name));
             let path = format!("hooks[{}]", index + 1);
             let table = HookTable { path, entries, origin: first.unwrap_or_else(|| origin.clone()) };
-            config.hooks.extend(self.hook(&table));
+            let hook = self.hook(&table);
+            let mistakes = self.take_errors_from(known);
+            config.hooks.extend(hook.filter(|_| mistakes.is_empty()));
+            config.bad_hooks.extend(mistakes);
         }
+        config.bad_hooks.sort_by_key(ConfigError::line);
     }
 
     fn hook(&mut self, table: &HookTable<'_>) -> Option<ConfiguredHook> {

@@ -34,7 +34,9 @@ impl Config {
     pub(crate) fn of_project(&self, path: &Path, text: &str) -> Result<ProjectConfig, ConfigErrors> {
         let mut errors = Vec::new();
         let (rules, hooks, servers, agents) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut merged = Self { file: PathBuf::from(path), rules, hooks, servers, agents, ..self.clone() };
+        let bad_hooks = Vec::new();
+        let file = PathBuf::from(path);
+        let mut merged = Self { file, rules, hooks, bad_hooks, servers, agents, ..self.clone() };
         file::apply(text, &mut merged, FileScope::Project, &mut errors);
         let model = said_by(path, merged.model.as_ref());
         if let Some(model) = model.filter(|model| !self.has_provider(&model.value.provider_id)) {
@@ -45,7 +47,7 @@ impl Config {
         if !errors.is_empty() {
             return Err(ConfigErrors(errors));
         }
-        let mut refused = Vec::new();
+        let mut refused: Vec<String> = merged.bad_hooks.iter().map(ToString::to_string).collect();
         let approval = said_by(path, Some(&merged.approval)).filter(|approval| {
             let is_wider = width(approval.value) > width(self.approval.value);
             if is_wider {

@@ -767,9 +767,9 @@ fn the_documented_hooks_are_valid() {
     }
 }
 
-/// Every mistake with its line; nothing of such a file counts.
+/// Every mistake with its line; the hook is left out whole, and the rest of the file counts.
 #[test]
-fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
+fn a_bad_hook_is_left_out_with_its_line_and_what_was_meant() {
     let good = "[[hooks]]\nevent = \"prompt\"\ncommand = \"x\"\n";
     let table: &[(&str, &str)] = &[
         (
@@ -791,7 +791,6 @@ fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
             "[[hooks]]\nevent = \"prompt\"\ncommand = \" \"",
             "~/config.toml:3: `hooks[1].command` must be a text",
         ),
-        ("timeout = 5", "~/config.toml:1: `timeout` is in the wrong place: `timeout` belongs in [[hooks]]"),
         (
             "[[hooks]]\nevent = \"before-tool\"\ncommand = \"x\"\nmatcher = \"mcp__[a-z]+\"",
             "~/config.toml:4: `hooks[1].matcher` \"mcp__[a-z]+\" is no list of names: `[` has no meaning there",
@@ -809,10 +808,26 @@ fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
             "~/config.toml:4: `hooks[1].matcher` names subagents, as \"explore|reviewer\"",
         ),
     ];
+    let told = |text: &str, kept: usize| {
+        let place = Place::with(text);
+        let config = place.load().unwrap();
+        assert_eq!(config.hooks.len(), kept, "{text}");
+        let told: Vec<String> = config.bad_hooks.iter().map(ToString::to_string).collect();
+        let printed = place.shown(&print_config::text(&place.sources(&[], &[]), Path::new("/")));
+        let told = place.shown(&told.join("\n"));
+        assert!(printed.contains(&format!("# left out: {}", told.lines().next().unwrap())), "{printed}");
+        told
+    };
     for (text, message) in table {
-        let told = Place::with(text).errors_with(&[], &[]);
+        let told = told(
+            &format!("{text}\n{}", if text.starts_with("hooks") { "" } else { good }),
+            usize::from(!text.starts_with("hooks")),
+        );
         assert!(told.starts_with(message), "{told}");
     }
+    let misplaced = Place::with("timeout = 5").errors_with(&[], &[]);
+    let message = "~/config.toml:1: `timeout` is in the wrong place: `timeout` belongs in [[hooks]]";
+    assert!(misplaced.starts_with(message), "{misplaced}");
     for (line, message) in [
         (
             "timeout = 0",
@@ -828,7 +843,7 @@ fn a_bad_hook_is_answered_with_its_line_and_what_was_meant() {
             "unknown key `hooks[1].evnt`, did you mean `hooks[1].event`? (valid here: event, matcher,",
         ),
     ] {
-        let told = Place::with(&format!("{good}{line}\n")).errors_with(&[], &[]);
+        let told = told(&format!("{good}{line}\n{good}"), 1);
         assert!(told.starts_with(&format!("~/config.toml:4: {message}")), "{told}");
     }
 }

@@ -12,6 +12,7 @@ use tokio::io::AsyncReadExt;
 
 mod agents;
 mod archives;
+mod by_hand;
 mod init;
 mod inspection;
 mod outputs;

@@ -238,6 +238,21 @@ async fn a_trusted_file_with_mistakes_is_told_and_nothing_of_it_counts() {
     assert!(told.contains("config.toml:1: `sandbox` can't be set by a project"), "{told}");
 }
 
+/// A hook with a mistake is left out alone, also where a project may not have what it says.
+#[tokio::test]
+async fn a_bad_hook_of_a_trusted_project_is_told_and_the_rest_counts() {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
+    let bad = "[[hooks]]\nevent = \"PreToolUsed\"\ncommand = \"x\"\n[[hooks]]\nevent = \"prompt\"\ncommand = \"touch bad\"\nsandbox = \"off\"\n";
+    put(&home, ".attache/config.toml", &format!("{CONFIG}{bad}"));
+    let project = home.workspace();
+    answer(&home, &["trust", project.to_str().unwrap(), "--yes"]).await;
+    let (model, ran, told) = session(&home).await;
+    assert_eq!((model.as_str(), ran), ("script/other", true), "the rest counts");
+    assert!(told.contains("`hooks[1].event` \"PreToolUsed\" is unknown"), "{told}");
+    assert!(told.contains("`hooks[2].sandbox` can't be set by a project"), "{told}");
+    assert!(!home.workspace().join("bad").exists());
+}
+
 #[tokio::test]
 async fn what_leads_out_of_a_project_or_is_not_there_can_not_be_trusted() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);

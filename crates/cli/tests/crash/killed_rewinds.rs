@@ -231,8 +231,14 @@ async fn a_kill_leaves_rewinds_and_copies_whole() {
     let (session, messages) = talk(&home).await;
     check_files(&home, TURNS.len(), "at the beginning");
     let (mut visible, mut aims) = (TURNS.len(), [Aim(LATEST_KILL / 4); 3]);
-    let (mut before, mut in_files, mut after) = (0, 0, 0);
-    for kill in 0..times_to_kill(KILLS) * 3 {
+    let wanted_kills = times_to_kill(KILLS) * 3;
+    // Of each kind, how many died before the commit and behind it.
+    let (mut sides, mut in_files) = ([(0, 0); 3], 0);
+    for kill in 0..wanted_kills * KILLS_PER_MEETING {
+        let has_met_both = sides.iter().all(|(before, after)| *before > 0 && *after > 0);
+        if kill >= wanted_kills && has_met_both {
+            break;
+        }
         let kind = [Killed::Rewind, Killed::Unrewind, Killed::Fork][kill as usize % 3];
         let about = format!("seed {seed}, kill {kill}, {kind:?}");
         let mut agent = started(&home).await;
@@ -261,15 +267,14 @@ async fn a_kill_leaves_rewinds_and_copies_whole() {
         assert!(made <= i64::from(kind == Killed::Fork), "{about}: a copy was made twice");
         let is_done = if kind == Killed::Fork { made == 1 } else { found == wanted };
         *aim = aim.corrected(is_done);
-        if is_done {
-            after += 1
-        } else {
-            before += 1
-        }
+        let (before, after) = &mut sides[kill as usize % 3];
+        *(if is_done { after } else { before }) += 1;
         visible = found;
         next.finish(&home).await;
     }
-    println!(
-        "{before} kills before the commit, {after} behind it, {in_files} of them while files were moved"
+    let met = format!(
+        "{sides:?} kills (before the commit, behind it) of rewinds, of ones taken back, and of forks"
     );
+    assert!(sides.iter().all(|(before, after)| *before > 0 && *after > 0), "seed {seed}: only {met}");
+    println!("{met}; {in_files} of them while files were moved");
 }

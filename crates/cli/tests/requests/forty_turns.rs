@@ -125,6 +125,8 @@ mod in_a_window {
 
     const FACT: &str = "Remember: the release is called Marmalade.";
 
+    const NOTE: &str = "## Goal\nEach step knows its own number.\n## State\nDone up to step 19.\n## Files\nsrc/file_0.rs to src/file_9.rs: the steps\n## Decisions\nnone\n## Facts from the user\nRemember: the release is called Marmalade.\n## Open questions\nnone\n## Next step\nStep 20.";
+
     fn large_source(number: usize) -> String {
         (0..330).fold(String::new(), |mut text, line| {
             writeln!(text, "    let value_{line} = compute({number}, {line}); // a step of its own: {line}")
@@ -158,14 +160,16 @@ mod in_a_window {
         calls
     }
 
-    #[tokio::test]
-    async fn forty_turns_cost_a_third_and_nothing_that_is_needed_is_forgotten() {
-        let files: Vec<String> = (0..10).map(large_source).collect();
-        let (mut answers, mut bare) = (Vec::new(), Bare::default());
-        let mut turn_of = Vec::new();
+    /// What the model answers in all turns, and of which turn each answer is; a note before these turns.
+    fn answers(files: &[String], noted: &[usize], bare: &mut Bare) -> (Vec<Answer>, Vec<usize>) {
+        let (mut answers, mut turn_of) = (Vec::new(), Vec::new());
         for turn in 0..TURNS {
+            if noted.contains(&turn) {
+                answers.push(step(&json!({ "content": NOTE }), "stop"));
+                turn_of.push(turn);
+            }
             bare.said(&prompt(turn));
-            for (index, (name, arguments, result)) in calls(turn, &files).into_iter().enumerate() {
+            for (index, (name, arguments, result)) in calls(turn, files).into_iter().enumerate() {
                 let mut delta = call(&format!("call_{turn}_{index}"), name, &arguments);
                 delta["content"] = format!("Next I use {name}.").into();
                 answers.push(step(&delta, "tool_calls"));
@@ -177,7 +181,12 @@ mod in_a_window {
             turn_of.push(turn);
             bare.request();
         }
-        assert_eq!(answers.len(), 234);
+        assert_eq!(answers.len(), 234 + noted.len());
+        (answers, turn_of)
+    }
+
+    /// The bodies of all requests, with `/compact` before these turns.
+    async fn played(files: &[String], answers: Vec<Answer>, noted: &[usize]) -> Vec<String> {
         let case = Case::with("openai-chat", answers, WINDOW, "approval = \"edits\"\n").await;
         let root = case.home.workspace();
         std::fs::create_dir(root.join("src")).unwrap();
@@ -187,12 +196,60 @@ mod in_a_window {
         let agent = case.home.start();
         let session = agent.open_session(&case.home).await;
         for turn in 0..TURNS {
+            if noted.contains(&turn) {
+                agent.prompt(&session, "/compact the name of the release").await.unwrap();
+            }
             let fact = if turn == 2 { FACT } else { "" };
             agent.prompt(&session, &format!("{} {fact}", prompt(turn))).await.unwrap();
         }
         agent.finish(&case.home).await;
-        let bodies: Vec<String> =
-            case.bodies().into_iter().map(|body| String::from_utf8(body).unwrap()).collect();
+        case.bodies().into_iter().map(|body| String::from_utf8(body).unwrap()).collect()
+    }
+
+    /// The same with a summary in the middle: its request is the conversation that the provider has in its
+    /// cache and the instruction behind that, and what follows is told the facts by the note.
+    #[tokio::test]
+    async fn a_summary_in_the_middle_costs_one_request_and_keeps_what_is_needed() {
+        const NOTED: usize = 20;
+        let files: Vec<String> = (0..10).map(large_source).collect();
+        let mut bare = Bare::default();
+        let (answers, turn_of) = answers(&files, &[NOTED], &mut bare);
+        let bodies = played(&files, answers, &[NOTED]).await;
+        assert_eq!(bodies.len(), 235);
+        let asked = bodies.iter().position(|body| body.contains("Write the note now.")).unwrap();
+        assert_eq!(turn_of[asked], NOTED);
+        let parsed = |body: &String| -> Value { serde_json::from_str(body).unwrap() };
+        let (before, note) = (parsed(&bodies[asked - 1]), parsed(&bodies[asked]));
+        let (known, sent) = (before["messages"].as_array().unwrap(), note["messages"].as_array().unwrap());
+        assert_eq!(sent[..known.len()], known[..], "the same to the byte is in the provider's cache");
+        assert_eq!(sent.len(), known.len() + 2, "the last answer, and what is asked for");
+        assert_eq!((&before["tools"], &before["model"]), (&note["tools"], &note["model"]));
+        for (body, turn) in bodies.iter().zip(&turn_of) {
+            assert!(body.len() as u64 / 4 <= WINDOW, "{} bytes", body.len());
+            assert!(*turn < 2 || body.contains(FACT), "turn {turn} does not know the fact");
+        }
+        let after = &bodies[asked + 1];
+        assert!(
+            !after.contains("Turn 5: changed") && after.len() * 4 < bodies[asked].len(),
+            "{}",
+            after.len()
+        );
+        let bytes: usize = bodies.iter().map(String::len).sum();
+        let new = bodies[asked].len() - bodies[asked - 1].len();
+        let share = bytes as f64 / bare.sent as f64;
+        println!(
+            "235 requests, {bytes} bytes, {share:.3} of the bare conversation; the note's request has {} bytes, {new} of them new",
+            bodies[asked].len()
+        );
+        assert!(share <= AIM, "{share:.3}");
+    }
+
+    #[tokio::test]
+    async fn forty_turns_cost_a_third_and_nothing_that_is_needed_is_forgotten() {
+        let files: Vec<String> = (0..10).map(large_source).collect();
+        let mut bare = Bare::default();
+        let (answers, turn_of) = answers(&files, &[], &mut bare);
+        let bodies = played(&files, answers, &[]).await;
         assert_eq!(bodies.len(), 234, "stubs are enough: no model is asked for a summary");
         let stubs = |body: &String| body.matches("(removed to make room: the result of").count();
         let times = bodies.windows(2).filter(|pair| stubs(&pair[1]) > stubs(&pair[0])).count();

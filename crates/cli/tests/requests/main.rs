@@ -121,6 +121,40 @@ async fn the_first_two_requests_of_a_session() {
     check_snapshot("second", &case.named(&bodies[1], &session));
 }
 
+/// What the sandbox does to a command is told behind its output, with what to do.
+#[tokio::test]
+async fn the_model_is_told_what_the_sandbox_kept_from_its_commands() {
+    let commands = [
+        (
+            json!({ "command": "getent hosts registry.invalid || echo 'curl: (6) Could not resolve host: registry.invalid'" }),
+            "with network: true",
+        ),
+        (
+            json!({ "command": "python3 -c \"open('/etc/attache-test', 'w')\"" }),
+            "that the user granted and to $TMPDIR only",
+        ),
+        (json!({ "command": "echo granted", "network": true }), "granted\n[exit 0]"),
+    ];
+    let calls = commands.iter().enumerate().map(|(number, (arguments, _))| {
+        step(&call(&format!("call_{number}"), "bash", arguments), "tool_calls")
+    });
+    let answers = calls.chain([step(&json!({ "content": "I see." }), "stop")]).collect();
+    let case = Case::new("openai-chat", answers).await;
+    let agent = case.home.start_with(&["--sandbox", "require"]);
+    agent.client.always_choose("allow_once");
+    let session = agent.open_session(&case.home).await;
+    agent.prompt(&session, "Try it").await.unwrap();
+    agent.finish(&case.home).await;
+    let bodies = case.bodies();
+    for (number, (arguments, told)) in commands.iter().enumerate() {
+        let body: Value = serde_json::from_slice(&bodies[number + 1]).unwrap();
+        let mut results =
+            body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "tool");
+        let result = results.next_back().unwrap()["content"].as_str().unwrap().to_owned();
+        assert!(result.contains(told), "{arguments}: {result}");
+    }
+}
+
 #[tokio::test]
 async fn the_fixed_part_of_a_request_is_small_in_every_dialect() {
     for dialect in ["openai-chat", "openai-responses", "anthropic", "gemini"] {

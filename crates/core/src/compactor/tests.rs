@@ -4,7 +4,7 @@ use super::*;
 use crate::agents::{Agents, COMPACTION_AGENT};
 use crate::ids::{CallId, SessionId};
 use crate::part::ToolPart;
-use crate::ports::compaction::ProgressSender;
+use crate::ports::compaction::{NoteWriter, ProgressSender};
 use serde_json::json;
 
 fn passage(id: &str, role: Role, text: &str) -> Arc<Passage> {
@@ -29,6 +29,7 @@ fn request(passages: Vec<Arc<Passage>>, limit_tokens: u64) -> CompactionRequest 
         root: "/w".into(),
         info: Arc::new(ModelInfo::undescribed(ModelRef::new("script", "default"))),
         instructions: "".into(),
+        writer: NoteWriter::default(),
         thought: None,
         system: "".into(),
         tools: Arc::new([]),

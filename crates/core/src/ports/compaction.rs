@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::BoxFuture;
 use super::model::{ModelError, ModelInfo, ThoughtLevel, Usage};
+use super::store::ModelRef;
 use super::telemetry::SpanContext;
 use super::tool::ToolSpec;
 use crate::conversation::Conversation;
@@ -29,6 +30,8 @@ pub struct CompactionRequest {
     pub info: Arc<ModelInfo>,
     /// What the agent that summarises is told: the session's own `compaction`.
     pub instructions: Arc<str>,
+    /// The model that its manifest wants to write, and how much it thinks; `None`: it says nothing of that.
+    pub writer: NoteWriter,
     /// The level, the prompt and the tools that its requests have: what is the same to the byte is cached.
     pub thought: Option<ThoughtLevel>,
     /// The system prompt of the turn.
@@ -51,6 +54,15 @@ pub struct CompactionRequest {
     pub reason: String,
     /// What calls of a model are measured below; `None` on a host that measures nothing.
     pub parent_span: Option<SpanContext>,
+}
+
+/// What the manifest of the agent that summarises says of its model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NoteWriter {
+    /// Asked where the conversation fits its window; else the model of the turn.
+    pub model: Option<ModelRef>,
+    /// For whichever model writes, if that has the level.
+    pub thought: Option<ThoughtLevel>,
 }
 
 /// Why a conversation is made shorter.

@@ -7,7 +7,7 @@ use std::fmt::{self, Debug};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::ids::MessageId;
+use crate::ids::{CallId, MessageId};
 
 /// Takes spans that have ended. Must not wait.
 pub trait Telemetry: Send + Sync + Debug {
@@ -54,6 +54,15 @@ impl SpanContext {
         span_id.copy_from_slice(&digest[16..24]);
         Self { trace_id: TraceId(trace_id), span_id: SpanId(span_id) }
     }
+
+    /// The span of a call in that turn, in the same way: the turns of a subagent name it.
+    pub fn of_call(answer: &MessageId, call: &CallId) -> Self {
+        let digest =
+            Sha256::new().chain_update(answer.as_str()).chain_update([0]).chain_update(call.as_str());
+        let mut span_id = [0; 8];
+        span_id.copy_from_slice(&digest.finalize()[..8]);
+        Self { span_id: SpanId(span_id), ..Self::of_turn(answer) }
+    }
 }
 
 /// Something that took its time.
@@ -67,6 +76,8 @@ pub struct FinishedSpan {
     pub context: SpanContext,
     /// `None`: it is the whole trace.
     pub parent: Option<SpanId>,
+    /// Spans of other traces that it happens for.
+    pub links: Vec<SpanContext>,
     /// Milliseconds since 1970.
     pub started_at: i64,
     /// In milliseconds since 1970.

@@ -95,7 +95,7 @@ impl Session {
         }
         let stored = ports.store.message(&live.message_id).await.ok().flatten();
         let started_at = stored.map_or_else(|| ports.clock.now_ms(), |(row, _)| row.created_at);
-        TurnTrace::of(ports, &self.id, &live.message_id, started_at, None)
+        TurnTrace::of(ports, &self.row, &live.message_id, started_at, None)
     }
 
     async fn store_end(

@@ -159,7 +159,7 @@ impl Session {
         }
         self.know().await;
         let setup = self.setup(&choice)?;
-        let trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, started_at, Some(&setup));
+        let trace = TurnTrace::of(&self.hub.ports, &self.row, &live.message_id, started_at, Some(&setup));
         self.measures.begin_trace(trace);
         let mut context = self.turn_context(setup, live, conversation);
         context.used = usage;

@@ -150,7 +150,7 @@ impl Session {
             conversation.push(Passage::new(firing.message_id, Role::User, parts));
         }
         let now = self.hub.ports.clock.now_ms();
-        let trace = TurnTrace::of(&self.hub.ports, &self.id, &live.message_id, now, Some(&setup));
+        let trace = TurnTrace::of(&self.hub.ports, &self.row, &live.message_id, now, Some(&setup));
         self.measures.begin_trace(trace);
         let mut context = self.turn_context(setup, &live, conversation);
         context.foreign = self.foreign_start(&context.setup.agent).await?;

@@ -117,17 +117,22 @@ impl Session {
         self.titling = Titling::NotDue;
         let ports = &self.hub.ports;
         let beside = || ports.model.small(&self.current_model()?.model);
-        let Some(small) = ports.settings.small_model.clone().or_else(beside) else { return };
-        let Some(info) = ports.model.describe(&small) else {
-            return tracing::debug!(model = %small, "the model for titles can't be used");
-        };
         let Some(agent) = self.agents().get(TITLE_AGENT) else { return };
+        // What its manifest says comes first, as with every agent.
+        let small = || ports.settings.small_model.clone().or_else(beside);
+        let Some(small) = agent.model.clone().or_else(small) else { return };
+        let Some(info) = ports.model.describe(&small) else {
+            return tracing::warn!(model = %small, "the model for titles can't be used");
+        };
         let text = Part::Text { text: excerpt.0, state: None, provider_metadata: None };
         let asked = Passage::new(MessageId::new(""), Role::User, vec![text]);
         let request = ModelRequest {
             session_id: self.id.clone(),
-            // A title needs no thinking, where the model can be told.
-            thought: Some(ThoughtLevel::Off).filter(|off| info.thought_levels.contains(off)),
+            // A title needs no thinking, unless its manifest says so and where the model can be told.
+            thought: agent
+                .thought
+                .or(Some(ThoughtLevel::Off))
+                .filter(|one| info.thought_levels.contains(one)),
             info: Arc::new(info),
             system: agent.system_prompt.clone(),
             passages: vec![Arc::new(asked)].into(),

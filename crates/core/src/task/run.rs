@@ -1,8 +1,10 @@
 //! Runs a child to its end: waits for its place, sends its prompt, shows what it does, and holds its last
 //! message to the schema of its agent.
 
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::FutureExt;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +26,8 @@ use crate::work_state::ChangesMark;
 
 /// Behind the prompt of a child whose last message is held to a schema, which follows.
 const ONLY_JSON: &str = "Your last message has to be nothing but one JSON value that fits a JSON Schema.";
+
+const NEVER_BEGAN: &str = "cancelled before it began";
 
 /// A child that is open and has not begun.
 #[derive(Debug)]
@@ -91,14 +95,24 @@ impl ChildRun {
         cancel: &CancellationToken,
     ) -> Result<Result<Value, String>, HubError> {
         let mut shown = Display { progress, due: None };
-        shown.now(view);
+        if cancel.is_cancelled() {
+            return Ok(Err(NEVER_BEGAN.to_owned()));
+        }
         let slots = self.hub.task_slots();
-        let _place = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Ok(Err("cancelled before it began".to_owned())),
-            place = slots.take(&self.root, self.child.id()) => place,
+        let mut taking = pin!(slots.take(&self.root, self.child.id()));
+        let _place = match taking.as_mut().now_or_never() {
+            Some(place) => place,
+            None => {
+                shown.now(view);
+                tokio::select! {
+                    biased;
+                    () = cancel.cancelled() => return Ok(Err(NEVER_BEGAN.to_owned())),
+                    place = taking => place,
+                }
+            }
         };
         view.begins();
+        shown.now(view);
         let client: Arc<dyn Client> = self.client.clone();
         let mut attachment = self.child.attach(Some(client), AttachFrom::Now).await?;
         attachment.participant.ready();

@@ -11,7 +11,7 @@ use crate::compaction::{Boundary, CompactionMark, CompactionRecord};
 use crate::compactor::plan::room;
 use crate::estimate;
 use crate::limits::{PROGRESS_AHEAD, STUBS_PERCENT};
-use crate::ports::compaction::{CompactionRequest, Occasion, ProgressSender};
+use crate::ports::compaction::{CompactionRequest, NoteWriter, Occasion, ProgressSender};
 use crate::ports::model::ModelError;
 use crate::spans::OpenSpan;
 
@@ -253,15 +253,16 @@ impl Turn {
         expected_tokens: Option<u64>,
         occasion: Occasion,
     ) -> CompactionRequest {
+        let agent = self.setup.agents.get(COMPACTION_AGENT);
         CompactionRequest {
             session_id: self.setup.workspace.session_id.clone(),
             root: self.setup.workspace.root.clone(),
             info: self.setup.model.clone(),
-            instructions: self
-                .setup
-                .agents
-                .get(COMPACTION_AGENT)
-                .map_or_else(|| "".into(), |agent| agent.system_prompt.clone()),
+            instructions: agent.map_or_else(|| "".into(), |agent| agent.system_prompt.clone()),
+            writer: agent.map_or_else(NoteWriter::default, |agent| NoteWriter {
+                model: agent.model.clone(),
+                thought: agent.thought,
+            }),
             thought: self.setup.thought,
             system: self.setup.system.text.clone(),
             tools: self.setup.tools.specs(),

@@ -78,7 +78,8 @@ impl Turn {
     }
 
     pub(super) fn begin_call_span(&self, call: &Call) -> Option<OpenSpan> {
-        let mut span = self.trace.as_ref()?.begin(keys::TOOL_CALL);
+        let trace = self.trace.as_ref()?;
+        let mut span = trace.begin_call(keys::TOOL_CALL, &self.author.message_id, &call.call_id);
         self.about_call(&mut span, call);
         span.set(keys::OPERATION, "execute_tool");
         span.set(keys::TOOL_TYPE, "function");

@@ -4,12 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use super::approval::{Approval, Containment, HostContainment};
+use super::only_reads::more_than_reads;
 use super::pattern::PatternBase;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Scope};
 use super::rulebook::{Rulebook, RulebookEntry};
 use super::verdict::{Reason, Verdict};
-use crate::legible::legible_path;
-use crate::limits::REFUSED_COMMAND_CHARACTERS;
 use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace, WriteGrant};
 use crate::scope::{AccessReach, is_grantable, reach};
 
@@ -219,6 +218,9 @@ impl Judge<'_> {
             Access::WritePath(path) if path.starts_with(&self.workspace.scratch) => {
                 Verdict::default(Action::Allow, "the session's scratch directory is its own")
             }
+            Access::WritePath(path) if is_of_git(path) => {
+                Verdict::default(Action::Ask, "it changes a file of git's")
+            }
             Access::WritePath(path) if self.approval == Approval::Edits && self.is_in_roots(path) => {
                 Verdict::approved(Approval::Edits)
             }
@@ -334,6 +336,11 @@ fn hosts(accesses: &[Access]) -> impl Iterator<Item = &str> {
     })
 }
 
+/// What git obeys is no file of the workspace: a changed `HEAD` or `commondir` can make it run something.
+fn is_of_git(path: &Path) -> bool {
+    path.components().any(|name| name.as_os_str().eq_ignore_ascii_case(".git"))
+}
+
 pub(super) fn passes_under_all(entry: &RulebookEntry) -> bool {
     entry.rule.action == Action::Ask && entry.firmness == Firmness::Plain
 }
@@ -354,36 +361,6 @@ pub(super) fn subject(access: &Access) -> String {
         Access::Command(command) => command.line(),
         Access::Network { host } => host.clone(),
     }
-}
-
-/// What of a command an agent may not do whose commands only read. What other tools touch is judged as ever.
-fn more_than_reads(access: &Access, tool: &str) -> Option<String> {
-    match access {
-        Access::Command(command) => {
-            let line = shortened(&command.line());
-            match (&command.nature, &command.why) {
-                (CommandNature::ReadOnly, _) => None,
-                (CommandNature::Unclear(why), _) => Some(format!("`{line}` is unclear: {why}")),
-                (CommandNature::Effects, Some(why)) => Some(format!("`{line}` may change something: {why}")),
-                (CommandNature::Effects, None) => Some(format!("`{line}` may change something")),
-            }
-        }
-        Access::WritePath(path) if tool == BASH => Some(format!("it writes {}", legible_path(path))),
-        Access::Network { host } if tool == BASH && host == ANY_HOST => {
-            Some("it needs the network".to_owned())
-        }
-        Access::Network { host } if tool == BASH => Some(format!("it reaches {host}")),
-        Access::WritePath(_) | Access::Network { .. } | Access::ReadPath(_) => None,
-    }
-}
-
-/// The beginning of a line: what it is about, not all it says.
-fn shortened(line: &str) -> String {
-    let mut shown: String = line.chars().take(REFUSED_COMMAND_CHARACTERS).collect();
-    if shown.len() < line.len() {
-        shown.push('…');
-    }
-    shown
 }
 
 /// Why it is not known what it is.

@@ -7,6 +7,7 @@ use attache_core::estimate;
 use attache_core::hub::AttachFrom;
 use attache_core::part::{Part, Role};
 use attache_core::ports::ModelError;
+use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::ModelRef;
 use attache_core::turn::TurnEnd;
 use attache_testkit::fakes::store::MemoryStore;
@@ -214,6 +215,31 @@ async fn a_small_model_with_room_writes_the_note_and_sees_stubs() {
         say(&session, "third").await;
         let (_, sent) = requests(&world);
         assert!(shown_text(sent.last().unwrap()).contains(FACT));
+    }
+}
+
+/// As with every agent: its file says which model writes and how much that thinks.
+#[tokio::test(start_paused = true)]
+async fn the_model_and_the_effort_of_the_compaction_agent_are_those_of_its_file() {
+    for (front, model, thought) in [
+        ("effort: low\n", "small", Some(ThoughtLevel::Low)),
+        ("effort: max\n", "small", Some(ThoughtLevel::Off)),
+        ("model: script/default\n", "default", None),
+        ("model: script/default\neffort: low\n", "default", Some(ThoughtLevel::Low)),
+        // One that can't be asked is none.
+        ("model: nobody/x\n", "small", Some(ThoughtLevel::Off)),
+    ] {
+        let manifest = format!("---\nid: compaction\n{front}---\n");
+        let levels = vec![ThoughtLevel::Off, ThoughtLevel::Low];
+        let worker = Worker { small: Some(30_000), levels, ..Worker::new(100_000, 10, 4_000) };
+        let world = world(worker).with_agents(&[("compaction", &manifest)]);
+        let (_process, session) = world.session().await;
+        say(&session, FACT).await;
+        say(&session, "more").await;
+        assert!(is_finished(&say(&session, "/compact").await));
+        let (notes, _) = requests(&world);
+        assert_eq!(notes.len(), 1, "{front}");
+        assert_eq!((&*notes[0].model().model_id, notes[0].thought), (model, thought), "{front}");
     }
 }
 

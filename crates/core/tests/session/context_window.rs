@@ -209,6 +209,24 @@ async fn room_is_made_before_a_request_that_would_not_fit() {
     world.check_rest(session.id());
 }
 
+/// However long an answer may be: more than 20,000 tokens are not kept free for it.
+#[tokio::test(start_paused = true)]
+async fn the_reserve_for_an_answer_is_bounded() {
+    for (used, is_asked) in [(79_000, false), (79_990, true)] {
+        let shortening = Arc::new(Shortening::default());
+        let script = format!(
+            "model small context=100000 max_output=50000\non *\n text \"x\"\n usage input={used} output=1"
+        );
+        let world = World::new(&script).with_compaction(shortening.clone());
+        let (_process, session) = on_small_model(&world).await;
+        say(&session, "one").await;
+        say(&session, &"word ".repeat(60)).await;
+        let asked = shortening.asked.lock().unwrap();
+        assert_eq!(asked.len(), usize::from(is_asked), "{used}");
+        assert!(asked.iter().all(|request| request.limit_tokens == 80_000), "{asked:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_boundary_holds_after_a_restart_and_in_a_fork() {
     let shortening = Arc::new(Shortening::default());

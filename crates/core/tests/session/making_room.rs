@@ -9,7 +9,7 @@ use attache_core::estimate;
 use attache_core::hub::{NewSession, SessionHandle};
 use attache_core::ids::CallId;
 use attache_core::part::{Part, Passage, Role};
-use attache_core::ports::model::ModelInfo;
+use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxStream, Model, ModelError, ModelRequest, StepEvent, Usage};
 use attache_core::turn::TurnEnd;
@@ -40,6 +40,8 @@ pub(crate) struct Worker {
     pub(crate) is_slow: bool,
     /// A second model, with this window.
     pub(crate) small: Option<u64>,
+    /// How much its models can think.
+    pub(crate) levels: Vec<ThoughtLevel>,
     pub(crate) made_calls: Mutex<u32>,
 }
 
@@ -56,6 +58,7 @@ impl Worker {
             calls_instead: false,
             is_slow: false,
             small: None,
+            levels: Vec::new(),
             made_calls: Mutex::default(),
         }
     }
@@ -103,6 +106,7 @@ impl Model for Worker {
         let info = |name: &str, context| ModelInfo {
             context,
             max_output: self.max_output,
+            thought_levels: self.levels.clone(),
             ..ModelInfo::undescribed(ModelRef::new("script", name))
         };
         let small = self.small.map(|context| info("small", context));

@@ -1,10 +1,10 @@
 //! The queue against a model of it: whatever is sent, steered, cancelled, edited and aborted in whatever order,
-//! with processes that are killed in between, what fires is what the model says, in its order, and each prompt
-//! is answered once.
+//! sent again under its id, with processes that end or are killed in between, what fires is what the model
+//! says, in its order, and each prompt is answered once.
 
 use std::time::Duration;
 
-use attache_core::hub::{SessionHandle, Ticket};
+use attache_core::hub::{HubError, SessionHandle, Ticket};
 use attache_core::ids::MessageId;
 use attache_core::prompt::{Arrival, Prompt};
 use attache_core::turn::TurnEnd;
@@ -24,8 +24,14 @@ enum Step {
     Edit(usize, usize),
     Abort,
     Wait(u64),
+    /// A client that got no answer sends the n-th once more.
+    Again(usize),
+    /// Something else under the id of the n-th.
+    OtherUnderItsId(usize),
     /// The process is killed and another opens the session.
     Kill,
+    /// The same with a process that ends in order.
+    End,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -36,7 +42,10 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0usize..12, 1usize..4).prop_map(|(number, blocks)| Step::Edit(number, blocks)),
         1 => Just(Step::Abort),
         4 => (0u64..40).prop_map(Step::Wait),
+        2 => (0usize..12).prop_map(Step::Again),
+        1 => (0usize..12).prop_map(Step::OtherUnderItsId),
         1 => Just(Step::Kill),
+        1 => Just(Step::End),
     ]
 }
 
@@ -45,6 +54,8 @@ struct Known {
     /// `None`: its process was killed.
     ticket: Option<Ticket>,
     text: String,
+    arrival: Arrival,
+    edited: bool,
     cancelled: bool,
 }
 
@@ -125,6 +136,7 @@ async fn play(steps: Vec<Step>) {
     let world = World::new(SCRIPT);
     let (mut process, mut session) = world.session().await;
     let mut known: Vec<Known> = Vec::new();
+    let mut again: Vec<(usize, Ticket)> = Vec::new();
     // All that are possible so far: what fired between two looks is known only at the end.
     let mut possible = vec![Reference::default()];
     for step in steps {
@@ -134,7 +146,8 @@ async fn play(steps: Vec<Step>) {
                 let number = known.len();
                 let text = format!("p{number}");
                 let sent = Prompt { arrival, ..prompt_with_id(&text, id(number).as_str()) };
-                known.push(Known { ticket: Some(session.prompt(sent)), text, cancelled: false });
+                let ticket = Some(session.prompt(sent));
+                known.push(Known { ticket, text, arrival, edited: false, cancelled: false });
                 change = Change::Sent(number, arrival);
             }
             Step::CancelQueued(number) => {
@@ -150,13 +163,33 @@ async fn play(steps: Vec<Step>) {
                 let text = text_of(&edited.parts);
                 if session.edit_queued(id(number), edited).await.is_ok() {
                     known[number].text = text;
+                    known[number].edited = true;
                 }
             }
             Step::Abort => session.cancel(),
             Step::Wait(milliseconds) => tokio::time::sleep(Duration::from_millis(milliseconds)).await,
-            Step::Kill => {
+            Step::Again(number) => {
+                // Who edits knows that it arrived.
+                if let Some(sent) = known.get(number).filter(|sent| !sent.edited) {
+                    let same = prompt_with_id(&sent.text, id(number).as_str());
+                    again.push((number, session.prompt(Prompt { arrival: sent.arrival, ..same })));
+                }
+            }
+            Step::OtherUnderItsId(number) => {
+                if number < known.len() {
+                    let other = prompt_with_id("something else", id(number).as_str());
+                    let refused = answer(session.prompt(other)).await;
+                    assert!(matches!(refused, Err(HubError::Invalid(_))), "{refused:?}");
+                }
+            }
+            Step::Kill | Step::End => {
                 let session_id = session.id().clone();
-                process.kill();
+                if matches!(step, Step::End) {
+                    process.hub.shutdown().await;
+                } else {
+                    process.kill();
+                }
+                again.clear();
                 known.iter_mut().for_each(|known| known.ticket = None);
                 process = world.process();
                 session = process.hub.open(&session_id).await.unwrap();
@@ -181,10 +214,15 @@ async fn play(steps: Vec<Step>) {
         .map(|reference| reference.after(reference.order().count()).fired)
         .map(|fired| fired.iter().map(|number| known[*number].text.clone()).collect())
         .collect();
+    let cancelled: Vec<bool> = known.iter().map(|known| known.cancelled).collect();
     for Known { ticket, cancelled, .. } in known {
         let Some(ticket) = ticket else { continue };
         let end = end_of(ticket).await;
         assert!(!cancelled || end == TurnEnd::Aborted, "{end:?}");
+    }
+    for (number, ticket) in again {
+        let end = end_of(ticket).await;
+        assert!(!cancelled[number] || end == TurnEnd::Aborted, "{end:?}");
     }
     until(&session, |state| *state == attache_core::events::RunState::Idle).await;
     let fired = world.prompts(session.id());

@@ -210,7 +210,8 @@ async fn what_a_child_does_is_seen_in_its_parents_call() {
             _ => None,
         })
         .collect();
-    assert!(shown.iter().any(|text| text.contains("waits for its turn")), "{shown:?}");
+    assert!(shown[0].contains("begins: 0 calls"), "{shown:?}");
+    assert!(!shown.iter().any(|text| text.contains("waits for its turn")), "its place was free: {shown:?}");
     assert!(
         shown.iter().any(|text| text.contains("2 calls") && text.contains("\n- … look\n- … look")),
         "{shown:?}"

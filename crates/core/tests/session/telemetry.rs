@@ -352,3 +352,27 @@ async fn a_summary_is_a_span_with_the_calls_of_its_model_below_it() {
     assert_eq!(text(&all[1], "attache.compaction.outcome"), "made");
     assert!(number(&all[1], "attache.compaction.tokens_before") > 0);
 }
+
+/// A subagent's turn is a trace of its own, which says for which call it works.
+#[tokio::test(start_paused = true)]
+async fn the_turns_of_a_subagent_name_the_call_that_they_work_for() {
+    let script = "on \"go\"\n call id=one task {\"subagent_type\":\"explore\",\"prompt\":\"job\"}\n \
+                  call id=two task {\"subagent_type\":\"explore\",\"prompt\":\"deep\",\"background\":true}\n ---\n text \"done\"\n\
+                  on *\n text \"fine\"";
+    let spans = withheld();
+    let world = measured(script, &spans);
+    let (_process, session) = world.session().await;
+    say(&session, "go").await;
+    while spans.named("session.turn").len() < 3 {
+        pause(10).await;
+    }
+    let of_parent = |span: &&FinishedSpan| text(span, "gen_ai.conversation.id") == session.id().as_str();
+    let turns = spans.named("session.turn");
+    let calls = spans.named("tool.call");
+    assert!(turns.iter().filter(of_parent).all(|turn| turn.links.is_empty()), "{turns:#?}");
+    let mut linked: Vec<SpanContext> = turns.iter().flat_map(|turn| turn.links.clone()).collect();
+    let mut made: Vec<SpanContext> = calls.iter().filter(of_parent).map(|call| call.context).collect();
+    linked.sort_by_key(|context| context.span_id.to_string());
+    made.sort_by_key(|context| context.span_id.to_string());
+    assert_eq!((made.len(), &linked), (2, &made), "{turns:#?}");
+}

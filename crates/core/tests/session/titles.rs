@@ -286,3 +286,25 @@ async fn without_a_configured_one_the_small_model_of_the_same_provider_is_asked(
     let asked: Vec<_> = world.model.requests().iter().map(|asked| asked.model().to_string()).collect();
     assert_eq!(asked, ["other/default", "other/mini"]);
 }
+
+/// As with every agent: what its file says of its model counts, what it does not say stays.
+#[tokio::test(start_paused = true)]
+async fn the_model_and_the_effort_of_the_title_agent_are_those_of_its_file() {
+    let both = "model mini thought=off,low\nmodel other thought=off,low\non *\n text \"A name\"";
+    for (front, model, thought) in [
+        ("model: small/other\neffort: low\n", "other", Some(ThoughtLevel::Low)),
+        ("effort: low\n", "mini", Some(ThoughtLevel::Low)),
+        ("effort: high\n", "mini", None),
+        ("model: small/other\n", "other", Some(ThoughtLevel::Off)),
+    ] {
+        let manifest = format!("---\nid: title\n{front}---\nYou name things.\n");
+        let world = world(both).with_agents(&[("title", &manifest)]);
+        let (_process, session) = world.session().await;
+        say(&session, "go").await;
+        pause(50).await;
+        let [asked] = &asked(&world)[..] else { panic!("{front}: not asked once") };
+        assert_eq!((&*asked.model().model_id, asked.thought), (model, thought), "{front}");
+        assert_eq!(&*asked.system, "You name things.", "{front}");
+        assert_eq!(title(&world, session.id()), "A name");
+    }
+}

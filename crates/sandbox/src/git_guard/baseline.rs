@@ -216,9 +216,8 @@ impl Baselines {
     }
 
     /// Protected names that a command has moved out of sight.
-    pub(super) fn moved(&self) -> Below {
-        let read = std::fs::read(self.path_of(MOVED)).ok();
-        read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    pub(super) fn moved(&self) -> io::Result<Below> {
+        remembered(&self.path_of(MOVED))
     }
 
     pub(super) fn set_moved(&self, moved: &Below) -> io::Result<()> {
@@ -232,9 +231,12 @@ impl Baselines {
     }
 
     /// Where something was seen when the last command ended.
+    /// It says where to look first: without it every directory is looked into all the same.
     pub(super) fn known(&self) -> KnownPaths {
-        let read = std::fs::read(self.path_of(KNOWN)).ok();
-        read.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+        remembered(&self.path_of(KNOWN)).unwrap_or_else(|error| {
+            tracing::warn!(%error, "known repositories are looked for anew");
+            KnownPaths::default()
+        })
     }
 
     pub(super) fn set_known(&self, known: &KnownPaths) -> io::Result<()> {
@@ -259,6 +261,15 @@ impl Baselines {
 
     fn path_of(&self, kind: &str) -> PathBuf {
         self.directory.join(format!("{kind}-{}", self.root))
+    }
+}
+
+/// What is not there was never remembered.
+fn remembered<T: Default + serde::de::DeserializeOwned>(file: &Path) -> io::Result<T> {
+    match std::fs::read(file) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        Err(error) => Err(error),
     }
 }
 
@@ -350,14 +361,24 @@ enum Claim {
 }
 
 fn claimed(path: &Path) -> Claim {
-    let Ok(file) = File::open(path) else { return Claim::Nothing };
-    let is_left = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
-    let read = std::fs::read(path).ok().and_then(|text| serde_json::from_slice::<BaselineFile>(&text).ok());
-    let found = file.metadata();
+    // What can't be read stays for the next command: only what is damaged goes.
+    let opened = File::open(path).and_then(|file| {
+        let is_left = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        Ok((file, is_left, std::fs::read(path)?))
+    });
+    let (file, is_left, text) = match opened {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Claim::Nothing,
+        Err(error) => {
+            tracing::warn!(path = %path.display(), %error, "what was kept for a command can't be read now");
+            return Claim::Nothing;
+        }
+    };
+    let read = serde_json::from_slice::<BaselineFile>(&text).ok();
     match (read, is_left) {
         (Some(written), false) => Claim::Running(written),
         (Some(written), true) => {
-            let until = found.and_then(|found| ended(&found)).unwrap_or_else(|_| SystemTime::now());
+            let until = file.metadata().and_then(|found| ended(&found)).unwrap_or_else(|_| SystemTime::now());
             Claim::Left(written, until, file)
         }
         (None, true) => {

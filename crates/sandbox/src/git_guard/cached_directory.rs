@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use super::directory_watch::DirectoryWatch;
 use super::git_paths::is_dot_git;
 use super::reopen::is_closed;
+use super::unseen::{NotSeen, not_seen};
 use crate::limits::FILE_TIME_GRAIN;
 use crate::no_follow;
 
@@ -35,7 +36,8 @@ pub(super) struct CachedDirectory {
 pub(super) struct GitEntries {
     pub(super) dot_git: Vec<OsString>,
     pub(super) is_repository: bool,
-    pub(super) is_closed: bool,
+    /// Why its entries are not known, or not all.
+    pub(super) unlisted: Option<NotSeen>,
     /// In a repository git may write through them.
     pub(super) has_links: bool,
 }
@@ -97,11 +99,11 @@ impl CachedDirectory {
             Ok((stamp, is_closed, directories)) => {
                 self.is_settled = stamp.is_settled_at(now);
                 self.stamp = (self.watched.is_some() || self.is_settled).then_some(stamp);
-                self.git.is_closed = is_closed;
+                self.git.unlisted = is_closed.then_some(NotSeen::Closed);
                 directories
             }
             Err(error) => {
-                self.git.is_closed = error == Errno::ACCESS;
+                self.git.unlisted = not_seen(error);
                 HashSet::new()
             }
         }
@@ -110,7 +112,7 @@ impl CachedDirectory {
 
 impl GitEntries {
     pub(super) fn is_remarkable(&self) -> bool {
-        self.is_closed || self.is_repository || !self.dot_git.is_empty()
+        self.unlisted.is_some() || self.is_repository || !self.dot_git.is_empty()
     }
 
     /// Gives the directories; most entries are files, and nothing is kept of those.

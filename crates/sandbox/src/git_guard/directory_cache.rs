@@ -15,6 +15,7 @@ use super::cached_directory::{CachedDirectory, DirectoryStamp, stamp};
 use super::directory_watch::{DirectoryWatch, WatchedChanges};
 use super::git_part::GitPart;
 use super::git_paths::is_dot_git;
+use super::unseen::NotSeen;
 use crate::limits::{CACHED_DIRECTORIES, CACHED_ROOTS, STAT_BATCH, STAT_THREADS};
 
 /// What there is in a root, by paths below it.
@@ -22,8 +23,8 @@ use crate::limits::{CACHED_DIRECTORIES, CACHED_ROOTS, STAT_BATCH, STAT_THREADS};
 pub(super) struct RootOverview {
     /// Entries `.git`, and directories that git takes for repositories.
     pub(super) repositories: BTreeSet<PathBuf>,
-    /// Directories that their mode closes to their owner.
-    pub(super) closed: BTreeSet<PathBuf>,
+    /// Directories whose entries are not known: most of them are closed to their owner by their mode.
+    pub(super) unlisted: BTreeMap<PathBuf, NotSeen>,
     /// A directory that was one too many, or too deep, to be looked at.
     pub(super) unreached: Option<PathBuf>,
     /// Directories of repositories in which there are links.
@@ -36,7 +37,8 @@ pub(super) struct RootOverview {
 /// changed, or ask each for its time.
 pub(super) fn overview(root: &OwnedFd) -> RootOverview {
     let Ok(stamp) = fs::fstat(root).map(|stat| DirectoryStamp::of(&stat)) else {
-        return RootOverview::default();
+        let unlisted = BTreeMap::from([(PathBuf::new(), NotSeen::Failed)]);
+        return RootOverview { unlisted, ..RootOverview::default() };
     };
     let cache = cache_of((stamp.device, stamp.inode));
     let mut cache = cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -263,9 +265,7 @@ impl DirectoryCache {
         found.with_links = self.with_links();
         for directory in self.directories.iter().filter(|directory| directory.git.is_remarkable()) {
             let path = path_in(directory.path.as_bytes());
-            if directory.git.is_closed {
-                found.closed.insert(path.clone());
-            }
+            found.unlisted.extend(directory.git.unlisted.map(|why| (path.clone(), why)));
             found.repositories.extend(directory.git.dot_git.iter().map(|name| path.join(name)));
             if directory.git.is_repository && !path.as_os_str().is_empty() {
                 found.repositories.insert(path);

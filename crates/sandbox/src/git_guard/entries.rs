@@ -24,8 +24,12 @@ pub(super) fn enter(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Errno>
 
 pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
     // Two more: a directory lists itself and the one above.
-    let entries = fs::Dir::read_from(directory)?.take(GIT_GUARD_ENTRIES + 2).flatten();
-    let named = entries.map(|entry| {
+    let mut named = Vec::new();
+    for entry in fs::Dir::read_from(directory)?.take(GIT_GUARD_ENTRIES + 2) {
+        let entry = entry?;
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
         let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
         let kind = match entry.file_type() {
             // Some file systems do not say.
@@ -33,9 +37,9 @@ pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Er
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             kind => kind,
         };
-        (name, kind)
-    });
-    Ok(named.filter(|(name, _)| name != "." && name != "..").collect())
+        named.push((name, kind));
+    }
+    Ok(named)
 }
 
 /// Whether there may be more than these.
@@ -77,17 +81,21 @@ pub(super) fn piece(directory: &OwnedFd, path: &Path) -> Option<ControlFile> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match fs::openat(&directory, name, flags, Mode::empty()) {
         Ok(handle) => {
-            let is_file = fs::fstat(&handle)
-                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+            let is_file = |stat: &fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+            let Some(stat) = fs::fstat(&handle).ok().filter(is_file) else { return Some(ControlFile::Other) };
             let mut text = Vec::new();
             let read = File::from(handle).take(GIT_CONFIG_BYTES + 1).read_to_end(&mut text);
-            let is_whole = is_file && read.is_ok() && text.len() as u64 <= GIT_CONFIG_BYTES;
-            Some(if is_whole { ControlFile::Text(text) } else { ControlFile::Other })
+            Some(match read {
+                Ok(_) if text.len() as u64 <= GIT_CONFIG_BYTES => ControlFile::Text(text),
+                Ok(_) => ControlFile::Large(stat.st_size, stat.st_ctime, stat.st_ctime_nsec as i64),
+                Err(_) => ControlFile::Other,
+            })
         }
-        Err(Errno::LOOP) => {
-            let led = fs::readlinkat(&directory, name, Vec::new()).ok()?;
-            Some(ControlFile::Link(OsString::from_vec(led.into_bytes()).into()))
-        }
+        Err(Errno::LOOP) => match fs::readlinkat(&directory, name, Vec::new()) {
+            Ok(led) => Some(ControlFile::Link(OsString::from_vec(led.into_bytes()).into())),
+            Err(Errno::NOENT) => None,
+            Err(_) => Some(ControlFile::Other),
+        },
         Err(Errno::NOENT) => None,
         Err(_) => Some(ControlFile::Other),
     }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{self, AtFlags, FileType};
 
 use super::entries::enter;
-use super::state::{NotSeen, RootState};
+use super::state::RootState;
+use super::unseen::{NotSeen, note_unseen};
 use crate::limits::GIT_GUARD_LINKS;
 
 /// Adds those in these directories to the repositories they lie in. Directories are listed to their end: only
@@ -21,8 +22,15 @@ pub(super) fn note_links(root: &OwnedFd, directories: &BTreeSet<PathBuf>, state:
         let Some(owner) = owner.map(Path::to_owned) else { continue };
         let Ok(inner) = directory.strip_prefix(&owner) else { continue };
         let Some(repository) = state.repositories.get_mut(&owner) else { continue };
-        let Ok(handle) = enter(root, directory) else { continue };
-        let entries = fs::Dir::read_from(&handle).into_iter().flatten().flatten();
+        let listed = enter(root, directory).and_then(|handle| Ok((fs::Dir::read_from(&handle)?, handle)));
+        let (entries, handle) = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                note_unseen(&mut repository.unseen, inner, error);
+                continue;
+            }
+        };
+        let entries = entries.flatten();
         let links = entries.filter(|entry| match entry.file_type() {
             // Some file systems do not say.
             FileType::Unknown => fs::statat(&handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)

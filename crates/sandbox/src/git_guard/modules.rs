@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
+use rustix::io::Errno;
 
 use super::configuration::work_trees;
 use super::directory_cache::{RootOverview, overview};
@@ -17,7 +18,8 @@ use super::entries::{enter, names};
 use super::known::KnownPaths;
 use super::links::{hard_linked, note_links};
 use super::named::{GovernedTree, NamedPaths, Names, general_files, governing};
-use super::state::{ControlFile, NotSeen, RepositoryState, RootState};
+use super::state::{ControlFile, RepositoryState, RootState};
+use super::unseen::{NotSeen, not_seen, note_unseen};
 use crate::git_index::{self, IndexParts};
 use crate::limits::{GIT_GUARD_MODULES, GIT_INDEX_BYTES};
 use crate::sandbox::is_always_read_only;
@@ -66,6 +68,7 @@ fn look_by(
     for (((place, known), state), named) in places.iter().zip(known()).zip(&mut looking.states).zip(named) {
         let cut = named.cut.into_iter().filter(|path| !path.as_os_str().is_empty());
         state.unseen.extend(cut.map(|path| (path, NotSeen::TooMany)));
+        state.unread = named.unread;
         state.look_at_named(place.handle, known, named.origins);
     }
     looking.states
@@ -92,7 +95,7 @@ pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) 
         };
         let too_many: Vec<PathBuf> = too_many.into_iter().filter(is_unmet).collect();
         state.unseen.extend(too_many.into_iter().map(|path| (path, NotSeen::TooMany)));
-        state.unseen.extend(overview.closed.into_iter().map(|path| (path, NotSeen::Closed)));
+        state.unseen.extend(overview.unlisted);
         state.unreached = overview.unreached;
         state.unseen.extend(overview.crowded.into_iter().map(|path| (path, NotSeen::TooMany)));
         note_links(place.handle, &overview.with_links, state);
@@ -162,8 +165,10 @@ impl Search<'_> {
     /// The modules in the roots, each by its `.git`, of repositories that lie outside: a root may be a part of
     /// a work tree, or a linked one.
     fn governed(&self) -> Vec<At> {
+        // One that can't be read is noted where its configuration is looked for.
+        let trees = self.places.iter().flat_map(|place| governing(place.real));
         let mut trees: Vec<(&Path, PathBuf)> =
-            self.places.iter().flat_map(|place| governing(place.real)).collect();
+            trees.filter_map(|(tree, git)| Some((tree, git.ok()?))).collect();
         trees.retain(|(_, git)| !self.places.iter().any(|place| git.starts_with(place.real)));
         trees.sort();
         trees.dedup();
@@ -216,7 +221,13 @@ impl Search<'_> {
     }
 
     fn meet(&mut self, root: usize, path: PathBuf, kind: FileType) -> Vec<WorkTree> {
-        let Ok(directory) = enter(self.places[root].handle, &tree_of(&path)) else { return Vec::new() };
+        let directory = match enter(self.places[root].handle, &tree_of(&path)) {
+            Ok(directory) => directory,
+            Err(error) => {
+                note_unseen(&mut self.states[root].unseen, &path, error);
+                return Vec::new();
+            }
+        };
         self.states[root].meet(&directory, OsStr::new(".git"), kind, path.clone());
         if self.states[root].pointers.contains_key(&path) {
             return self.led(root, &path);
@@ -249,10 +260,8 @@ impl Search<'_> {
     }
 
     fn shared_by(&self, git: &At, found: &RepositoryState) -> Option<At> {
-        match found.control.get(OsStr::new("commondir"))? {
-            ControlFile::Text(text) => self.locate(git.0, &git.1, &path_in(text)),
-            ControlFile::Link(_) | ControlFile::Other => None,
-        }
+        let text = found.control.get(OsStr::new("commondir"))?.text()?;
+        self.locate(git.0, &git.1, &path_in(text))
     }
 
     /// Work trees that the configuration of a repository names, where git looks for modules, or its `gitdir`:
@@ -260,15 +269,11 @@ impl Search<'_> {
     fn configured(&self, git: At) -> Vec<WorkTree> {
         let Some(found) = self.repository(&git) else { return Vec::new() };
         let texts = ["config", "config.worktree"].map(|name| found.control.get(OsStr::new(name)));
-        let texts = texts.into_iter().flatten().filter_map(|piece| match piece {
-            ControlFile::Text(text) => Some(String::from_utf8_lossy(text)),
-            ControlFile::Link(_) | ControlFile::Other => None,
-        });
+        let texts =
+            texts.into_iter().flatten().filter_map(|piece| Some(String::from_utf8_lossy(piece.text()?)));
         let named: Vec<String> = texts.flat_map(|text| work_trees(&text)).collect();
-        let linked = match found.control.get(OsStr::new("gitdir")) {
-            Some(ControlFile::Text(text)) => path_in(text).parent().map(Path::to_owned),
-            Some(ControlFile::Link(_) | ControlFile::Other) | None => None,
-        };
+        let linked = found.control.get(OsStr::new("gitdir")).and_then(ControlFile::text);
+        let linked = linked.and_then(|text| path_in(text).parent().map(Path::to_owned));
         let trees = named.iter().map(PathBuf::from).chain(linked);
         let trees = trees.filter_map(|tree| self.locate(git.0, &git.1, &tree));
         trees.map(|tree| (git.clone(), tree)).collect()
@@ -279,10 +284,12 @@ impl Search<'_> {
     }
 
     fn add(&mut self, (root, path): &At) {
-        if !self.states[*root].repositories.contains_key(path)
-            && let Ok(git) = enter(self.places[*root].handle, path)
-        {
-            self.states[*root].add(path.clone(), &git);
+        if self.states[*root].repositories.contains_key(path) {
+            return;
+        }
+        match enter(self.places[*root].handle, path) {
+            Ok(git) => self.states[*root].add(path.clone(), &git),
+            Err(error) => note_unseen(&mut self.states[*root].unseen, path, error),
         }
     }
 
@@ -296,33 +303,50 @@ impl Search<'_> {
     }
 
     fn modules(&mut self, (root, git): &At) -> Vec<PathBuf> {
-        let Ok(directory) = enter(self.places[*root].handle, git) else { return Vec::new() };
-        let IndexedModules { names, too_large } = IndexedModules::of(&directory);
         let unseen = &mut self.states[*root].unseen;
-        unseen.extend(too_large.into_iter().map(|name| (git.join(name), NotSeen::TooMany)));
-        names
+        match enter(self.places[*root].handle, git).map(|directory| IndexedModules::of(&directory)) {
+            Ok(IndexedModules { names, unseen: parts }) => {
+                let place = |name: OsString| if name.is_empty() { git.clone() } else { git.join(name) };
+                unseen.extend(parts.into_iter().map(|(name, why)| (place(name), why)));
+                names
+            }
+            Err(error) => {
+                note_unseen(unseen, git, error);
+                Vec::new()
+            }
+        }
     }
 }
 
 /// The modules in the index of a repository and in the files that it may share with others.
 struct IndexedModules {
     names: Vec<PathBuf>,
-    /// Files that were not read to their end.
-    too_large: Vec<OsString>,
+    /// Files that were not read, or not to their end. Without a name: they could not be listed.
+    unseen: Vec<(OsString, NotSeen)>,
 }
 
 impl IndexedModules {
     fn of(git: &OwnedFd) -> Self {
-        let entries = names(git).unwrap_or_default();
+        let listed = names(git);
+        let unlisted = listed.as_ref().err().and_then(|error| not_seen(*error));
+        let entries = listed.unwrap_or_default();
         let is_shared = |name: &OsStr| name.as_bytes().starts_with(b"sharedindex.");
         let shared = entries.iter().filter(|(name, kind)| *kind == FileType::RegularFile && is_shared(name));
         let shared: Vec<&OsStr> = shared.map(|(name, _)| name.as_os_str()).collect();
         let parts = if shared.is_empty() { IndexParts::One } else { IndexParts::Several };
-        let mut found = Self { names: Vec::new(), too_large: Vec::new() };
+        let unlisted = unlisted.map(|why| (OsString::new(), why));
+        let mut found = Self { names: Vec::new(), unseen: unlisted.into_iter().collect() };
         for name in shared.into_iter().chain([OsStr::new("index")]) {
-            let Some(index) = read(git, name) else { continue };
+            let index = match read(git, name) {
+                Ok(index) => index,
+                Err(error) => {
+                    // A file that is closed by its mode is closed to git, too.
+                    found.unseen.extend(not_seen(error).map(|_| (name.to_owned(), NotSeen::Failed)));
+                    continue;
+                }
+            };
             if index.len() as u64 > GIT_INDEX_BYTES {
-                found.too_large.push(name.to_owned());
+                found.unseen.push((name.to_owned(), NotSeen::TooMany));
             }
             let modules = git_index::modules(&index, parts);
             found.names.extend(modules.iter().map(|name| PathBuf::from(OsStr::from_bytes(name))));
@@ -341,7 +365,7 @@ pub(super) fn pointed_at(piece: &ControlFile) -> Option<PathBuf> {
     match piece {
         ControlFile::Text(text) => Some(path_in(text.strip_prefix(b"gitdir: ")?)),
         ControlFile::Link(led) => Some(led.clone()),
-        ControlFile::Other => None,
+        ControlFile::Large(..) | ControlFile::Other => None,
     }
 }
 
@@ -353,10 +377,11 @@ fn path_in(text: &[u8]) -> PathBuf {
 }
 
 /// One that is longer than the bound is cut one byte behind it.
-fn read(directory: &OwnedFd, name: &OsStr) -> Option<Vec<u8>> {
+fn read(directory: &OwnedFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(fs::openat(directory, name, flags, Mode::empty()).ok()?);
+    let file = File::from(fs::openat(directory, name, flags, Mode::empty())?);
     let mut index = Vec::new();
-    file.take(GIT_INDEX_BYTES + 1).read_to_end(&mut index).ok()?;
-    Some(index)
+    let read = file.take(GIT_INDEX_BYTES + 1).read_to_end(&mut index);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(index)
 }

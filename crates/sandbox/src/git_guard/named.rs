@@ -102,7 +102,7 @@ pub(super) struct Names<'a> {
     /// Files that every repository obeys.
     general: &'a [PathBuf],
     /// What was read: most repositories obey the same files.
-    texts: BTreeMap<PathBuf, Option<String>>,
+    texts: BTreeMap<PathBuf, ConfigurationText>,
     found: NamedPaths,
 }
 
@@ -113,6 +113,22 @@ pub(super) struct NamedPaths {
     pub(super) origins: BTreeMap<PathBuf, NameOrigin>,
     /// Repositories, as in `NameOrigin`, of which not everything is known: they name too much.
     pub(super) cut: BTreeSet<PathBuf>,
+    /// Files that git would read, and we could not: what they name is not known.
+    pub(super) unread: BTreeSet<PathBuf>,
+}
+
+/// A file that git reads.
+#[derive(Clone, Debug)]
+struct ConfigurationText {
+    text: String,
+    coverage: Coverage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coverage {
+    Whole,
+    /// It is too large, or could not be read at all.
+    InPart,
 }
 
 /// For which work tree a configuration is read, and the files that were read for it.
@@ -150,8 +166,16 @@ impl<'a> Names<'a> {
     /// without any, what every repository obeys.
     fn governing(&mut self) {
         let (tree, own) = match governing(self.real).next() {
-            Some((tree, git)) => {
-                (tree, vec![common_directory(&git).join("config"), git.join("config.worktree")])
+            Some((tree, Ok(git))) => {
+                let common = common_directory(&git).unwrap_or_else(|unread| {
+                    self.found.unread.insert(unread.0);
+                    git.clone()
+                });
+                (tree, vec![common.join("config"), git.join("config.worktree")])
+            }
+            Some((tree, Err(unread))) => {
+                self.found.unread.insert(unread.0);
+                (tree, Vec::new())
             }
             None => (self.real, Vec::new()),
         };
@@ -170,9 +194,12 @@ impl<'a> Names<'a> {
                 self.found.cut.insert(reading.repository.to_owned());
                 return;
             }
-            self.texts.insert(file.to_owned(), small_text(file));
+            self.texts.insert(file.to_owned(), ConfigurationText::of(file));
         }
-        if let Some(Some(text)) = self.texts.get(file).cloned() {
+        if let Some(ConfigurationText { text, coverage }) = self.texts.get(file).cloned() {
+            if coverage == Coverage::InPart {
+                self.found.unread.insert(file.to_owned());
+            }
             self.text(&text, file.parent().unwrap_or(Path::new("/")), reading);
         }
     }
@@ -247,31 +274,49 @@ impl<'a> Names<'a> {
     }
 }
 
+impl ConfigurationText {
+    /// Without a text where no file is.
+    fn of(file: &Path) -> Self {
+        match regular_file::read_if_there(file, GIT_CONFIG_BYTES) {
+            Ok(bytes) => {
+                let bytes = bytes.unwrap_or_default();
+                let is_whole = bytes.len() as u64 <= GIT_CONFIG_BYTES;
+                let coverage = if is_whole { Coverage::Whole } else { Coverage::InPart };
+                Self { text: String::from_utf8_lossy(&bytes).into_owned(), coverage }
+            }
+            Err(_) => Self { text: String::new(), coverage: Coverage::InPart },
+        }
+    }
+}
+
+/// A file that says where a repository is and that could not be read.
+#[derive(Debug)]
+pub(super) struct UnreadPointer(pub(super) PathBuf);
+
 /// The work trees that a directory lies in, the innermost first, each with its repository.
-pub(super) fn governing(directory: &Path) -> impl Iterator<Item = (&Path, PathBuf)> {
-    directory.ancestors().filter_map(|tree| Some((tree, git_directory(&tree.join(".git"))?)))
+pub(super) fn governing(directory: &Path) -> impl Iterator<Item = (&Path, Result<PathBuf, UnreadPointer>)> {
+    directory.ancestors().filter_map(|tree| Some((tree, git_directory(&tree.join(".git")).transpose()?)))
 }
 
 /// Where `.git` is, or where the file of that name leads.
-fn git_directory(git: &Path) -> Option<PathBuf> {
+fn git_directory(git: &Path) -> Result<Option<PathBuf>, UnreadPointer> {
     if git.is_dir() {
-        return Some(git.to_owned());
+        return Ok(Some(git.to_owned()));
     }
-    let text = small_text(git)?;
-    let named = text.strip_prefix("gitdir:")?.trim();
-    Some(normal(&git.parent()?.join(named)))
+    let text = pointer(git)?;
+    let named = text.as_deref().and_then(|text| text.strip_prefix("gitdir:"));
+    Ok(named.zip(git.parent()).map(|(named, tree)| normal(&tree.join(named.trim()))))
 }
 
 /// What the work trees of a repository share.
-pub(super) fn common_directory(git: &Path) -> PathBuf {
-    match small_text(&git.join("commondir")) {
-        Some(text) => normal(&git.join(text.trim())),
-        None => git.to_owned(),
-    }
+pub(super) fn common_directory(git: &Path) -> Result<PathBuf, UnreadPointer> {
+    let text = pointer(&git.join("commondir"))?;
+    Ok(text.map_or_else(|| git.to_owned(), |text| normal(&git.join(text.trim()))))
 }
 
 /// A command may have put a pipe in its place.
-fn small_text(file: &Path) -> Option<String> {
-    let bytes = regular_file::read(file, GIT_CONFIG_BYTES).ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+fn pointer(file: &Path) -> Result<Option<String>, UnreadPointer> {
+    let read = regular_file::read_if_there(file, GIT_CONFIG_BYTES);
+    let bytes = read.map_err(|_| UnreadPointer(file.to_owned()))?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
 }

@@ -6,7 +6,6 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self, AtFlags, FileType, OFlags};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::below::{Below, ProtectedEntry};
@@ -18,6 +17,7 @@ use super::lossless;
 use super::named::{NameOrigin, NamedPath};
 use super::protected_at_top::{protected_at_top, with_wildcards};
 use super::reopen::is_closed;
+use super::unseen::{NotSeen, note_unseen};
 use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, NESTED_DEPTH};
 use crate::paths::path_of;
 
@@ -59,6 +59,9 @@ pub(super) struct RootState {
     /// Files that control git and have other names elsewhere.
     #[serde(with = "lossless::set", default)]
     pub(super) hard_linked: BTreeSet<PathBuf>,
+    /// Files that say what its user's git runs or reads and that could not be read, by their whole paths.
+    #[serde(with = "lossless::set", default)]
+    pub(super) unread: BTreeSet<PathBuf>,
     /// Where a home lies below the top: names with wildcards in it are protected as at the top.
     #[serde(with = "lossless::optional_path", default)]
     pub(super) home: Option<PathBuf>,
@@ -89,22 +92,26 @@ pub(super) struct RepositoryState {
     pub(super) leads_through_link: bool,
 }
 
-/// Why something was not looked into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum NotSeen {
-    /// Its mode keeps even its owner out.
-    Closed,
-    TooMany,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum ControlFile {
     #[serde(with = "lossless::contents")]
     Text(Vec<u8>),
     #[serde(with = "lossless::path")]
     Link(PathBuf),
-    /// Too large, a directory, or not to be read.
+    /// Too large to be kept: its size and the time of its last change.
+    Large(i64, i64, i64),
+    /// A directory, or not to be read.
     Other,
+}
+
+impl ControlFile {
+    /// What it says, if it was read to its end.
+    pub(super) fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Link(_) | Self::Large(..) | Self::Other => None,
+        }
+    }
 }
 
 pub(super) const DIRECTORY: OFlags =
@@ -137,7 +144,7 @@ impl RootState {
             let (directory, entries) = match listed {
                 Ok(listed) => listed,
                 Err(error) => {
-                    note_closed(&mut state.unseen, &path, error);
+                    note_unseen(&mut state.unseen, &path, error);
                     continue;
                 }
             };
@@ -207,9 +214,17 @@ impl RootState {
     fn revisit(&mut self, root: &OwnedFd, known: &KnownPaths) {
         for path in &known.repositories {
             let Some(name) = path.file_name() else { continue };
-            let Ok(directory) = enter(root, path.parent().unwrap_or(Path::new(""))) else { continue };
-            let Ok(stat) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
-            let kind = FileType::from_raw_mode(stat.st_mode);
+            let found = enter(root, path.parent().unwrap_or(Path::new(""))).and_then(|directory| {
+                let stat = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                Ok((directory, FileType::from_raw_mode(stat.st_mode)))
+            });
+            let (directory, kind) = match found {
+                Ok(found) => found,
+                Err(error) => {
+                    note_unseen(&mut self.unseen, path, error);
+                    continue;
+                }
+            };
             if is_dot_git(name) || kind == FileType::Directory && is_repository(&directory, name) {
                 self.meet(&directory, name, kind, path.clone());
             }
@@ -236,7 +251,7 @@ impl RootState {
         match kind {
             FileType::Directory => match enter(directory, Path::new(name)) {
                 Ok(git) => self.add(path, &git),
-                Err(error) => note_closed(&mut self.unseen, &path, error),
+                Err(error) => note_unseen(&mut self.unseen, &path, error),
             },
             FileType::RegularFile | FileType::Symlink => {
                 self.pointers.extend(piece(directory, Path::new(name)).map(|piece| (path, piece)));
@@ -250,8 +265,11 @@ impl RootState {
     pub(super) fn add(&mut self, path: PathBuf, git: &OwnedFd) {
         let mut repository = RepositoryState::of(git);
         for inner in inner_repositories(git, &mut repository.unseen) {
-            if let Ok(directory) = enter(git, &inner) {
-                self.repositories.insert(path.join(&inner), RepositoryState::of(&directory));
+            match enter(git, &inner) {
+                Ok(directory) => {
+                    self.repositories.insert(path.join(&inner), RepositoryState::of(&directory));
+                }
+                Err(error) => note_unseen(&mut repository.unseen, &inner, error),
             }
         }
         self.repositories.insert(path, repository);
@@ -298,10 +316,8 @@ impl RepositoryState {
     /// Where its configuration leads, by words. `path`: where it is itself.
     fn places(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
         let texts = ["config", "config.worktree"].map(|name| self.control.get(OsStr::new(name)));
-        let texts = texts.into_iter().flatten().filter_map(|piece| match piece {
-            ControlFile::Text(text) => Some(String::from_utf8_lossy(text)),
-            ControlFile::Link(_) | ControlFile::Other => None,
-        });
+        let texts =
+            texts.into_iter().flatten().filter_map(|piece| Some(String::from_utf8_lossy(piece.text()?)));
         texts.flat_map(|text| local_places(&text)).flat_map(move |place| place.ways_from(path))
     }
 
@@ -325,17 +341,11 @@ fn listed(
     unseen: &mut BTreeMap<PathBuf, NotSeen>,
 ) -> Option<Vec<(OsString, FileType)>> {
     let entries = enter(git, path).and_then(|directory| names(&directory));
-    let entries = entries.inspect_err(|error| note_closed(unseen, path, *error)).ok()?;
+    let entries = entries.inspect_err(|error| note_unseen(unseen, path, *error)).ok()?;
     if is_cut(&entries) {
         unseen.insert(path.to_owned(), NotSeen::TooMany);
     }
     Some(entries)
-}
-
-fn note_closed(unseen: &mut BTreeMap<PathBuf, NotSeen>, path: &Path, error: Errno) {
-    if error == Errno::ACCESS {
-        unseen.insert(path.to_owned(), NotSeen::Closed);
-    }
 }
 
 /// What git would run of `hooks`: what is executable and no example.

@@ -4,6 +4,7 @@ mod anywhere;
 mod edits_between;
 mod links;
 mod named;
+mod unread;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

@@ -67,6 +67,7 @@ impl<'a> Undo<'a> {
 
     pub(super) fn compare(&mut self, after: &RootState) {
         self.unseen(after);
+        self.unread(after);
         // The innermost first: what is renamed takes along what lies in it.
         for (path, repository) in after.repositories.iter().rev() {
             let was = self.moved_from(path, repository, after);
@@ -233,9 +234,13 @@ impl<'a> Undo<'a> {
         was: &BTreeMap<OsString, ControlFile>,
     ) {
         let path = repository.join(name);
-        let (text, is_text) = match piece {
-            ControlFile::Text(text) => (String::from_utf8_lossy(text).into_owned(), true),
-            ControlFile::Link(_) | ControlFile::Other => (String::new(), false),
+        if let (ControlFile::Large(..), Some(ControlFile::Large(..))) = (piece, was.get(name)) {
+            // Its user's: what changed in it is not known, and it can't be put back.
+            return self.told.unchecked.push(format!("{} is too large", path.display()));
+        }
+        let (text, is_text) = match piece.text() {
+            Some(text) => (String::from_utf8_lossy(text).into_owned(), true),
+            None => (String::new(), false),
         };
         let problem = match name.to_str().unwrap_or_default() {
             "config" | "config.worktree" => {

@@ -166,6 +166,10 @@ const NAMESPACES: &[libc::c_int] = &[
 /// Types into a terminal in place of its user.
 const TERMINAL_REQUESTS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
+/// Makes every other open of a file wait, or fail: with a lease on a repository's configuration a command would
+/// keep us from reading what git reads.
+const LEASE: libc::c_int = libc::F_SETLEASE;
+
 /// Families that ordinary programs use; the rest is seldom used and often broken.
 const FAMILIES: &[libc::c_int] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
@@ -181,6 +185,7 @@ pub(super) fn program(wanted: FilterRules) -> Result<BpfProgram, seccompiler::Ba
     rules.insert(libc::SYS_unshare, namespaces()?);
     let requests = TERMINAL_REQUESTS.iter().map(|request| SeccompRule::new(vec![is(1, *request)?]));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
+    rules.insert(libc::SYS_fcntl, vec![SeccompRule::new(vec![is(1, u64::from(LEASE.cast_unsigned()))?])?]);
     rules.insert(libc::SYS_socket, socket_rules(wanted.sockets)?);
     rules.extend(mode_rules(wanted.group_bit)?);
     match wanted.neighbours {

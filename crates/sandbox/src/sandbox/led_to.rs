@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use attache_core::scope::{ChainStep, Guarded, LedTo, ProtectedKind};
+use attache_core::scope::{ChainStep, Guarded, LedTo, LinkChain, ProtectedKind};
 
 use super::directory_tree::{DirectoryTree, MachineTree, is_marked_file};
 use super::protection::{ForbiddenName, HolderForm};
-use crate::link_chain::link_chain;
+use crate::link_chain::{LinkPass, WayThere, link_chain};
 
 #[derive(Debug, Default)]
 pub(super) struct HeldSteps {
@@ -21,9 +21,17 @@ pub(super) struct HeldSteps {
 impl HeldSteps {
     /// Those below one of the `writable` directories. Links may have changed since they were looked up.
     pub(super) fn of(led_to: &[LedTo], writable: &[PathBuf]) -> Self {
-        let mut held = Self::default();
+        let (mut held, mut pass) = (Self::default(), LinkPass::default());
         for led in led_to {
-            let Ok(chain) = link_chain(&led.path) else { continue };
+            let chain = match pass.follow(&led.path) {
+                Ok((chain, WayThere::Whole | WayThere::InPart)) => chain,
+                // Held as a whole: a command of its owner could open it.
+                Ok((LinkChain { links: _, end: closed }, WayThere::Closed)) => {
+                    held.add(closed, HolderForm::Directory, writable);
+                    continue;
+                }
+                Err(_) => continue,
+            };
             let form = match (led.step, led.kind) {
                 (ChainStep::End, ProtectedKind::File) => HolderForm::File,
                 (ChainStep::End, ProtectedKind::Directory) | (ChainStep::Link, _) => HolderForm::Directory,

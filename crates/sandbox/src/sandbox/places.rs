@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use attache_core::scope::LinkChain;
+use rustix::io::Errno;
 
 use crate::link_chain::{WayThere, follow};
 
@@ -28,11 +29,19 @@ pub(super) struct Followed {
     links: Vec<PathBuf>,
 }
 
+impl From<LinkChain> for Followed {
+    /// As far as the chain goes.
+    fn from(LinkChain { links, end }: LinkChain) -> Self {
+        Self { real: end, links }
+    }
+}
+
 impl Followed {
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         match follow(path)? {
-            (LinkChain { links, end }, WayThere::Whole) => Ok(Self { real: end, links }),
+            (chain, WayThere::Whole) => Ok(chain.into()),
             (_, WayThere::InPart) => Err(io::Error::from(io::ErrorKind::NotFound)),
+            (_, WayThere::Closed) => Err(io::Error::from(Errno::ACCESS)),
         }
     }
 

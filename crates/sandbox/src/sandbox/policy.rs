@@ -18,6 +18,7 @@ use super::places::{self, Followed};
 use super::protection::ForbiddenName;
 use crate::caches;
 use crate::limits::NESTED_DIRECTORIES;
+use crate::link_chain::{LinkPass, WayThere};
 
 /// Variables that name a socket or a file through which others act for the user.
 const AGENTS: &[&str] =
@@ -244,7 +245,15 @@ fn hidden(site: &Site, places: &[PathBuf], scratch: &Path) -> Vec<PathBuf> {
         !followed.leads_through(places)
             || (is_at_home && !places.iter().chain([&scratch.to_owned()]).any(is_needed))
     };
-    let found = guarded.hidden_paths().chain(agents).filter_map(|path| Followed::of(&path).ok());
+    let mut pass = LinkPass::default();
+    let found = guarded.hidden_paths().chain(agents).filter_map(|path| match pass.follow(&path) {
+        Ok((chain, WayThere::Whole)) => Some(Followed::from(chain)),
+        // A command of its owner could open what is closed. A root is held read-only, and so stays closed.
+        Ok((chain, WayThere::Closed)) if !places.iter().any(|place| place.starts_with(&chain.end)) => {
+            Some(Followed::from(chain))
+        }
+        Ok((_, WayThere::Closed | WayThere::InPart)) | Err(_) => None,
+    });
     let mut hidden = outermost(found.filter(is_plausible).map(|followed| followed.real));
     hidden.retain(|path| places.iter().any(|root| path.starts_with(root)) || is_reachable(path));
     hidden

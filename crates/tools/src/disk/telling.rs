@@ -11,10 +11,14 @@ const KEYS: [&str; 7] = ["extraheader", "password", "passwd", "token", "secret",
 
 pub(super) fn telling_configuration(directory: &Path) -> Vec<PathBuf> {
     let Ok(directory) = directory.canonicalize() else { return Vec::new() };
-    let tells = |file: &PathBuf| match regular_file::read(file, GIT_CONFIG_BYTES) {
+    let tells = |file: &PathBuf| match regular_file::read_if_there(file, GIT_CONFIG_BYTES) {
+        Ok(None) => false,
         // What is too large to be read may hold anything.
-        Ok(text) => text.len() as u64 > GIT_CONFIG_BYTES || holds_secrets(&String::from_utf8_lossy(&text)),
-        Err(_) => false,
+        Ok(Some(text)) => {
+            text.len() as u64 > GIT_CONFIG_BYTES || holds_secrets(&String::from_utf8_lossy(&text))
+        }
+        // So may what can't be read now: whoever owns it can change that.
+        Err(_) => true,
     };
     configurations(&directory).into_iter().filter(tells).collect()
 }

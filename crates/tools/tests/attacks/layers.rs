@@ -65,7 +65,7 @@ fn with_nothing(place: &Path, attack: &Attack) -> Option<String> {
         "bash" => world.bare(&call).0,
         tool => as_a_naive_tool(tool, &world.root(), &serde_json::from_str(&call).unwrap()),
     };
-    let harm = seen(&world, attack, &told);
+    let harm = afterwards(&world, attack, &told, seen);
     (!harm.contains_key(&expected)).then(|| format!("bare, it does not reach {expected:?}: {told:.400}"))
 }
 
@@ -108,7 +108,7 @@ async fn with_watchdog(place: &Path, attack: &Attack, world: &World) -> (Vec<Str
     let runs = passes || said == "allow";
     if runs {
         let told = told(&trial, attack, input, trial.runtime()).await;
-        problems.extend(harmful(seen(world, attack, &told), "let pass by the watchdog"));
+        problems.extend(harmful(afterwards(world, attack, &told, seen), "let pass by the watchdog"));
     }
     (problems, runs)
 }
@@ -161,7 +161,7 @@ async fn with_sandbox(
     let trial = Trial::beneath(place.to_owned()).hold(level);
     let runtime = ToolRuntime { writes, ..trial.runtime() };
     let told = told(&trial, attack, input(world, attack), runtime).await;
-    let mut harm = world.harm(&told);
+    let mut harm = afterwards(world, attack, &told, |world, _, told| world.harm(told));
     harm.retain(|harm, _| is_held(harm));
     harmful(harm, &format!("{level:?}, writing {writes:?}"))
 }
@@ -185,7 +185,7 @@ async fn under_all(place: &Path, attack: &Attack) -> Vec<String> {
     runtime.site.judged = Some(paths.collect());
     let runtime = ToolRuntime { network: judged.network, writes: judged.writes, ..runtime };
     let told = told(&trial, attack, input, runtime).await;
-    harmful(seen(&world, attack, &told), "under `all`")
+    harmful(afterwards(&world, attack, &told, seen), "under `all`")
 }
 
 /// Everything passes; only the tool itself looks where its path or address leads.
@@ -193,6 +193,14 @@ async fn with_check_at_use(place: &Path, attack: &Attack, world: &World) -> Vec<
     let trial = Trial::beneath(place.to_owned()).hold(Level::None);
     let told = told(&trial, attack, input(world, attack), trial.runtime()).await;
     harmful(seen(world, attack, &told), "by the tool alone")
+}
+
+/// What has come of it, and of what its user does then.
+fn afterwards(world: &World, attack: &Attack, told: &str, seen: fn(&World, &Attack, &str) -> Found) -> Found {
+    let Some(then) = attack.then(&world.names()) else { return seen(world, attack, told) };
+    let mut harm = seen(world, attack, &format!("{told}{}", world.bare(&then).0));
+    harm.retain(|harm, _| matches!(harm, Harm::Leak | Harm::Sink | Harm::Outside));
+    harm
 }
 
 /// Commands may read what lies outside and is no secret, tools for files may not.

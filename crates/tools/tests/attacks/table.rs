@@ -18,6 +18,9 @@ pub(super) struct Attack {
     given: String,
     /// A command for `bash`, the arguments of another tool in JSON.
     call: String,
+    /// What its user does in the root when the command has ended, with nothing of ours around it. Then only
+    /// what comes of that is harm: what the command left was theirs to undo.
+    then: Option<String>,
 }
 
 /// What the table has for the places and sinks of one run.
@@ -51,12 +54,20 @@ fn attack(line: &'static str) -> Attack {
         other => panic!("{other} is nothing that an attack reaches: {line}"),
     };
     let given = if given == "-" { String::new() } else { unescaped(given) };
-    Attack { row, name, reaches, verdict, tool, given, call: unescaped(call) }
+    let (call, then) = match call.split_once(" @THEN ") {
+        Some((call, then)) => (call, Some(unescaped(then))),
+        None => (call, None),
+    };
+    Attack { row, name, reaches, verdict, tool, given, call: unescaped(call), then }
 }
 
 impl Attack {
     pub(super) fn given(&self, names: &Names<'_>) -> String {
         names.fill(&self.given)
+    }
+
+    pub(super) fn then(&self, names: &Names<'_>) -> Option<String> {
+        self.then.as_ref().map(|then| names.fill(then))
     }
 
     pub(super) fn call(&self, names: &Names<'_>) -> String {

@@ -67,6 +67,7 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d/e", "d/f", "g/h/i"];
 #[derive(Clone, Debug)]
 enum Step {
     Write(usize, u8),
+    Edit(usize, u8, u8),
     Delete(usize),
     Rename(usize, usize),
     Command(usize, usize, u8),
@@ -81,6 +82,7 @@ fn step() -> impl Strategy<Value = Step> {
     let name = || 0..NAMES.len();
     prop_oneof![
         6 => (name(), 0..4u8).prop_map(|(name, content)| Step::Write(name, content)),
+        3 => (name(), 0..4u8, 0..4u8).prop_map(|(name, old, new)| Step::Edit(name, old, new)),
         3 => name().prop_map(Step::Delete),
         3 => (name(), name()).prop_map(|(from, to)| Step::Rename(from, to)),
         1 => (name(), name(), 0..4u8).prop_map(|(one, two, kind)| Step::Command(one, two, kind)),
@@ -97,6 +99,9 @@ fn step() -> impl Strategy<Value = Step> {
 fn content(which: u8) -> String {
     ["zero\n", "one\n", "one\r\n", "three\nlines\nhere\n"][usize::from(which)].to_owned()
 }
+
+/// Of the contents, so that an edit has something to replace.
+const WORDS: [&str; 4] = ["zero", "one", "three", "lines"];
 
 /// Does what a person could do; what is impossible is not done.
 fn by_hand(root: &Path, step: &Step) {
@@ -124,7 +129,7 @@ fn by_hand(root: &Path, step: &Step) {
             // Absolute, so that it leads to the same from everywhere; a loop is possible and fine.
             drop(symlink(root.join(NAMES[to]), path(at)));
         }
-        Step::Write(..) | Step::Delete(_) | Step::Rename(..) | Step::Command(..) => {}
+        Step::Write(..) | Step::Edit(..) | Step::Delete(_) | Step::Rename(..) | Step::Command(..) => {}
     }
 }
 
@@ -132,6 +137,10 @@ fn by_hand(root: &Path, step: &Step) {
 async fn by_tool(files: &Rewindable, step: &Step) {
     let (tool, input) = match *step {
         Step::Write(name, which) => ("write", json!({"path": NAMES[name], "content": content(which)})),
+        Step::Edit(name, old, new) => {
+            let [old, new] = [old, new].map(|which| WORDS[usize::from(which)]);
+            ("edit", json!({"path": NAMES[name], "old_string": old, "new_string": new}))
+        }
         Step::Delete(name) => {
             let patch = format!("*** Begin Patch\n*** Delete File: {}\n*** End Patch\n", NAMES[name]);
             ("apply_patch", json!({ "patch": patch }))

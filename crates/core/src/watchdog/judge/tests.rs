@@ -500,6 +500,17 @@ fn what_passes_as_reading_only_may_not_write() {
     assert_eq!(granted(&listing, &[list()]), WriteGrant::Granted);
 }
 
+/// A command that writes there passes for an edit otherwise, where nothing looks at it afterwards.
+#[test]
+fn what_belongs_to_git_is_no_edit_of_the_workspace() {
+    let edits = Court::under(Approval::Edits);
+    assert_eq!(edits.action(&[writes("/w/a")]), Action::Allow);
+    for path in ["/w/.git/commondir", "/w/lib/.git/HEAD", "/w/lib/.GIT/remotes/x", "/w/sub/.git"] {
+        assert_eq!(edits.action(&[writes(path)]), Action::Ask, "{path}");
+    }
+    assert_eq!(edits.action(&[writes("/w/.gitignore")]), Action::Allow);
+}
+
 #[test]
 fn a_host_is_granted_by_name_by_the_user_alone_and_without_a_wildcard() {
     let network = |court: &Court, hosts: &[&str]| {

@@ -92,6 +92,40 @@ async fn a_manifest_may_wake_an_idle_session() {
     world.check_rest(session.id());
 }
 
+/// What people send and what is triggered take their turns by one clock: neither goes before the other.
+#[tokio::test(start_paused = true)]
+async fn a_result_that_wakes_takes_no_persons_turn() {
+    let world = stage(&script("waker"));
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, FINISHED);
+    let slow = session.prompt(prompt("slow"));
+    let next = session.prompt(prompt("next"));
+    pause(2_000).await;
+    assert_eq!(world.prompts(session.id()), ["go", "slow"], "it ended, and the turn under way goes on");
+    assert_eq!((end_of(slow).await, end_of(next).await), (FINISHED, FINISHED));
+    pause(2_000).await;
+    let prompts = world.prompts(session.id());
+    assert_eq!(prompts, ["go", "slow", "next"], "the prompt that waited was answered with the result");
+    let request = world.model.requests().pop().unwrap();
+    assert!(request.passages.iter().any(|passage| text_of(&passage.parts).contains("found it")));
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_waits_for_the_turn_that_a_result_began() {
+    let script =
+        script("waker").replace("on *", "on \"A background task\"*\n delay 800ms\n text \"went on\"\non *");
+    let world = stage(&script);
+    let (_process, session) = world.session().await;
+    assert_eq!(say(&session, "go").await, FINISHED);
+    until(&session, |state| *state == RunState::Busy).await;
+    assert_eq!(say(&session, "next").await, FINISHED);
+    let prompts = world.prompts(session.id());
+    assert!(prompts.len() == 3 && prompts[1].contains("has ended") && prompts[2] == "next", "{prompts:?}");
+    assert_eq!(said(&world, session.id())[2..], ["went on", "fine"]);
+    world.check_rest(session.id());
+}
+
 /// Two that end while a turn runs: the first would wake, the second would not.
 fn two_of_two_kinds() -> String {
     format!(

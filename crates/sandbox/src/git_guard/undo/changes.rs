@@ -150,7 +150,7 @@ impl Undo<'_> {
                 let (directory, name) = self.place_to_write(path)?;
                 fs::symlinkat(led, &directory, name)
             }
-            Some(ControlFile::Other) | None => Ok(()),
+            Some(ControlFile::Large(..) | ControlFile::Other) | None => Ok(()),
         }
     }
 
@@ -169,7 +169,7 @@ impl Undo<'_> {
     ) -> Result<Option<OsString>, Errno> {
         self.replace(path, || match was {
             Some(ControlFile::Text(text)) => self.write(path, text, 0o644),
-            Some(ControlFile::Link(_) | ControlFile::Other) | None => {
+            Some(ControlFile::Link(_) | ControlFile::Large(..) | ControlFile::Other) | None => {
                 self.write(path, harmless.as_bytes(), 0o644)
             }
         })

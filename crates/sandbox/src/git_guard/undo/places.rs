@@ -27,10 +27,8 @@ impl FormerPlaces {
 }
 
 fn places_in(piece: Option<&ControlFile>) -> Vec<LocalPlace> {
-    match piece {
-        Some(ControlFile::Text(text)) => local_places(&String::from_utf8_lossy(text)),
-        Some(ControlFile::Link(_) | ControlFile::Other) | None => Vec::new(),
-    }
+    let text = piece.and_then(ControlFile::text);
+    text.map_or_else(Vec::new, |text| local_places(&String::from_utf8_lossy(text)))
 }
 
 impl Undo<'_> {

@@ -56,7 +56,7 @@ impl Undo<'_> {
                 let may_lead = |place: &LocalPlace| matches!(place, LocalPlace::Remote(_));
                 without_programs(&String::from_utf8_lossy(text), may_lead).is_none()
             }
-            Some(ControlFile::Link(_) | ControlFile::Other) => false,
+            Some(ControlFile::Link(_) | ControlFile::Large(..) | ControlFile::Other) => false,
             None => true,
         };
         is_plain && repository.hooks.is_empty()

@@ -1,8 +1,9 @@
-//! What is too much to be looked at.
+//! What could not be looked at: it is too much, or the system did not let us.
 
 use std::path::{Path, PathBuf};
 
-use super::super::state::{NotSeen, RootState};
+use super::super::state::RootState;
+use super::super::unseen::NotSeen;
 use super::{ASIDE, Undo};
 
 impl Undo<'_> {
@@ -15,10 +16,18 @@ impl Undo<'_> {
             let is_aside = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ASIDE));
             let is_known = before.get(*path) == Some(why)
                 || is_aside && path.parent().is_some_and(|logs| logs.ends_with("logs"));
-            **why == NotSeen::TooMany && !is_known && !self.is_users(path)
+            // Closed ones are opened before this.
+            **why != NotSeen::Closed && !is_known && !self.is_users(path)
         });
-        let (runs, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            new.map(|(path, _)| path).partition(|path| is_set_aside(path) && !self.is_known_repository(path));
+        let (new, failed): (Vec<_>, Vec<_>) = new.partition(|(_, why)| **why == NotSeen::TooMany);
+        for (path, _) in failed {
+            let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+            self.told.unchecked.push(format!("{} could not be read", path.display()));
+        }
+        let (runs, others): (Vec<&PathBuf>, Vec<&PathBuf>) = new
+            .into_iter()
+            .map(|(path, _)| path)
+            .partition(|path| is_set_aside(path) && !self.is_known_repository(path));
         for (at, path) in runs.iter().enumerate() {
             match (self.set_aside(path), at) {
                 (Ok(_), 1..) => {}
@@ -32,6 +41,13 @@ impl Undo<'_> {
         }
         for path in others {
             self.told.unchecked.push(format!("{} is too large", path.display()));
+        }
+    }
+
+    /// What its user's git obeys and could be read before the command.
+    pub(super) fn unread(&mut self, after: &RootState) {
+        for path in after.unread.difference(&self.before.unread) {
+            self.told.unchecked.push(format!("{} could not be read through", path.display()));
         }
     }
 }

@@ -1,0 +1,31 @@
+//! Why something of a root was not looked into, so that nobody takes it for absent. Decides nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+/// Why something was not looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum NotSeen {
+    /// Its mode keeps even its owner out.
+    Closed,
+    TooMany,
+    /// The system did not let us.
+    Failed,
+}
+
+/// Only what is not there, or is a link, is nothing to look into.
+pub(super) fn not_seen(error: Errno) -> Option<NotSeen> {
+    match error {
+        // The last: a socket, which no program opens as a file.
+        Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO => None,
+        Errno::ACCESS => Some(NotSeen::Closed),
+        _ => Some(NotSeen::Failed),
+    }
+}
+
+pub(super) fn note_unseen(unseen: &mut BTreeMap<PathBuf, NotSeen>, path: &Path, error: Errno) {
+    unseen.extend(not_seen(error).map(|why| (path.to_owned(), why)));
+}
