@@ -158,8 +158,8 @@ const steps = {
     await tab.see("running");
     await open(`/session/${session}`);
     await tab.see("number number number number");
-    const again = await tab.run(() => document.querySelector(".rows").innerText.match(/number/g).length);
-    await tab.until((again) => document.querySelector(".rows").innerText.match(/number/g).length > again, "more words", again);
+    const again = await tab.until(() => document.querySelector(".rows").innerText.match(/number/g)?.length, "words");
+    await tab.until((again) => document.querySelector(".rows").innerText.match(/number/g)?.length > again, "more words", again);
     await say("next, please");
     await tab.until(() => !document.querySelector(".queue").hidden, "the queue");
     await tab.see("next, please");
@@ -176,14 +176,14 @@ const steps = {
     const session = await begin();
     await say("hello");
     await rested("Ok.");
-    const rows = await tab.run(() => document.querySelector(".rows").innerText.match(/Ok\./g).length);
+    const rows = await tab.until(() => document.querySelector(".rows").innerText.match(/Ok\./g)?.length, "the first answer");
     const { cookie, ...answer } = await tab.run(async (session) => {
       const answer = await fetch("/api/chat", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ id: session, messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "from elsewhere" }] }] }) });
       return { status: answer.status, text: (await answer.text()).slice(0, 80) };
     }, session);
     assert.equal(answer.status, 200, `${answer.text} ${cookie}`);
     await tab.see("from elsewhere");
-    await tab.until((rows) => document.querySelector(".rows").innerText.match(/Ok\./g).length > rows, "the second answer", rows);
+    await tab.until((rows) => document.querySelector(".rows").innerText.match(/Ok\./g)?.length > rows, "the second answer", rows);
   },
 
   async "hostile texts, names and titles stay texts"() {
