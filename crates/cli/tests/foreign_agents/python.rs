@@ -168,7 +168,7 @@ async fn killed_while_a_graph_asks_it_asks_again_and_goes_on() {
 #[tokio::test]
 async fn attache_killed_in_an_answer_loses_nothing_that_was_shown() {
     let home = home("agents:pydantic_agent");
-    let mut session = None;
+    let mut session: Option<String> = None;
     for round in 0..times() {
         let mut agent = home.start_with(&["--agent", "support"]);
         agent.initialize().await;
