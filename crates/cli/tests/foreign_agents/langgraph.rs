@@ -56,7 +56,7 @@ async fn what_interrupts_it_is_asked_and_the_answer_resumes_it() {
     let mut answers = ["allow_once", "reject_once"].into_iter();
     agent.client.set_policy(move |_, params| Reply::choose(answers.next().unwrap(), params));
     let said = told(&agent, &session, "both refunds").await;
-    assert_eq!(said, format!("Result: refunded 1; {REJECTED}"));
+    assert_eq!(said, format!("Result: {REJECTED}; refunded 1"));
     agent.client.always_choose("allow_always");
     told(&agent, &session, "please refund").await;
     let asked = agent.client.received().iter().filter(|message| is_question(message)).count();
@@ -97,7 +97,8 @@ async fn killed_while_it_asks_it_asks_again_and_goes_on() {
                 && message.to_string().contains(said.split(' ').next().unwrap())
         };
         again.client.wait_for("the rest of the answer", rest).await;
-        assert_eq!(told(&again, &session, "hi").await, "Hello world");
+        // The rest of the answer may still be on its way.
+        assert!(told(&again, &session, "hi").await.ends_with("Hello world"));
         again.finish(&home).await;
     }
 }
