@@ -36,7 +36,7 @@ impl Limit {
         stream.set_nodelay(true)?;
         let request =
             format!("POST / HTTP/1.1\r\nhost: {address}\r\ncontent-length: 2\r\n\r\n{{}}").into_bytes();
-        let choices = CurrentChoices::new(Choices { models: Arc::new([]) });
+        let choices = CurrentChoices::new(Choices { models: Arc::new([]), foreign: Arc::new([]) });
         Ok(Self {
             dialect,
             stream: BufReader::with_capacity(super::super::aims::RAW_WRITE_BYTES, stream),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that cannot go on must fail loudly")]
 
 mod cancel;
+mod cancel_below;
 mod endings;
 mod hooks;
 mod interrupts;

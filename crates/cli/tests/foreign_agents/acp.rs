@@ -62,7 +62,7 @@ async fn shown_since(agent: &Agent, mark: usize, session: &str, text: &str) {
 
 fn kill(pid: i32) {
     let pid = rustix::process::Pid::from_raw(pid).unwrap();
-    drop(rustix::process::kill_process(pid, rustix::process::Signal::KILL));
+    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
 }
 
 #[tokio::test]

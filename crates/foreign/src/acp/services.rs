@@ -167,7 +167,8 @@ impl Services {
         if !path.is_absolute() {
             return Err(ErrorObject::invalid_params(format!("the path {} is not absolute", path.display())));
         }
-        match outside(&self.workspace()?, access(path.clone())) {
+        let workspace = self.workspace()?;
+        match outside(&workspace, access(path.clone())) {
             None => Ok(path),
             Some(reason) => Err(ErrorObject::invalid_params(reason)),
         }

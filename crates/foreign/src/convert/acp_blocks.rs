@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::part::{Part, Passage, Role};
 
-use super::piece::{Context, Link, Media, Piece, piece};
+use super::piece::{Context, FilePiece, Link, Piece, piece};
 use crate::limits::{HANDOVER_BYTES, HANDOVER_CALL_BYTES};
 
 /// The blocks of a message, in its order.
@@ -29,7 +29,7 @@ fn block(piece: Piece<'_>, takes: &PromptCapabilities) -> ContentBlock {
             embedded(EmbeddedResourceResource::TextResourceContents(contents))
         }
         Piece::Context(context) => ContentBlock::from(context_text(context)),
-        Piece::Media(media) => media_block(media, takes),
+        Piece::File(media) => media_block(media, takes),
     }
 }
 
@@ -49,7 +49,7 @@ fn resource_link(link: Link<'_>) -> ResourceLink {
 }
 
 /// As it was sent: what came as a resource goes as one.
-fn media_block(media: Media<'_>, takes: &PromptCapabilities) -> ContentBlock {
+fn media_block(media: FilePiece<'_>, takes: &PromptCapabilities) -> ContentBlock {
     let data = media.base64();
     match media.mime.split('/').next() {
         Some("image") if takes.image => {
@@ -131,7 +131,7 @@ fn told_passage(passage: &Passage) -> Option<String> {
                 Some(Piece::Context(context)) => {
                     push(&mut text, format_args!("{}\n", cut(&context.as_text())))
                 }
-                Some(Piece::Media(media)) => {
+                Some(Piece::File(media)) => {
                     let name = media.filename.unwrap_or("attachment");
                     push(&mut text, format_args!("[{name}, {}, {} bytes]\n", media.mime, media.bytes()));
                 }
