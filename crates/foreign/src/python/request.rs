@@ -77,15 +77,26 @@ impl Request {
         CallId::new(format!("request-{}", self.id))
     }
 
-    /// The call that stands for it.
-    pub(super) fn call(&self) -> Chunk {
-        Chunk::ToolInputAvailable {
+    /// The call that stands for it, from its beginning.
+    pub(super) fn call(&self) -> [Chunk; 2] {
+        let marks =
+            || ToolMarks { dynamic: Some(true), provider_executed: Some(true), ..ToolMarks::default() };
+        let tool_name = self.kind.tool();
+        let begins = Chunk::ToolInputStart {
             call_id: self.call_id(),
-            tool_name: self.kind.tool().to_owned(),
-            input: self.params.clone(),
-            marks: ToolMarks { dynamic: Some(true), provider_executed: Some(true), ..ToolMarks::default() },
+            tool_name: tool_name.to_owned(),
+            input_encoding: None,
+            marks: marks(),
             rest: Rest::none(),
-        }
+        };
+        let whole = Chunk::ToolInputAvailable {
+            call_id: self.call_id(),
+            tool_name: tool_name.to_owned(),
+            input: self.params.clone(),
+            marks: marks(),
+            rest: Rest::none(),
+        };
+        [begins, whole]
     }
 
     /// What is asked about it.

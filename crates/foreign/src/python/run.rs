@@ -165,7 +165,7 @@ impl PythonRun {
         if request.is_silent(&self.place()) {
             return self.do_it(request, RunDecision::Approve, ToldInAnswer::No);
         }
-        self.said.push_back(RunEvent::Chunk(request.call()));
+        self.said.extend(request.call().map(RunEvent::Chunk));
         self.said.push_back(RunEvent::Ask(request.ask()));
         self.said.push_back(RunEvent::Waits);
         self.waiting = Some(OpenRound::Request(request));
