@@ -17,12 +17,14 @@ use attache_core::turn::{FailureKind, NativeBackend, TurnEnd};
 use crate::agent::ForeignAgent;
 use crate::turn::ForeignTurn;
 
+type AgentsByKey = HashMap<Arc<str>, Arc<dyn ForeignAgent>>;
+
 /// The agents of a host that live elsewhere, by their keys. Cheap to clone; a project's are added when it is
 /// opened.
 #[derive(Clone, Default)]
 pub struct ForeignAgents {
     /// Why a lock: projects add theirs while sessions look theirs up. Held for a look only.
-    known: Arc<RwLock<HashMap<Arc<str>, Arc<dyn ForeignAgent>>>>,
+    known: Arc<RwLock<AgentsByKey>>,
 }
 
 impl fmt::Debug for ForeignAgents {
