@@ -121,8 +121,8 @@ impl ForeignHost {
         }
     }
 
-    /// All variables of a process, with what its entry sets. A program of the user's own gets what the user has,
-    /// keys too: it calls models with them. A project's gets what commands get.
+    /// All variables of a process, with what its entry sets. A program of the user's own gets what the user
+    /// has, keys too: it calls models with them. A project's gets what commands get.
     fn environment(
         &self,
         written: &[(String, HiddenText)],

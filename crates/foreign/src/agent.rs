@@ -96,7 +96,7 @@ pub enum RunEvent {
     /// A part of the answer. Steps may be left out: they are made around what needs one.
     Chunk(Chunk),
     /// It wants to know whether a call may run, or what its user says. The call was told before.
-    Ask(RunAsk),
+    Ask(Box<RunAsk>),
     /// What a call of its model used.
     Usage(ForeignUsage),
     /// It keeps this with the session, for `RunRequest::kept`.

@@ -22,8 +22,11 @@ use crate::turn::ForeignTurn;
 #[derive(Clone, Default)]
 pub struct ForeignAgents {
     /// Why a lock: projects add theirs while sessions look theirs up. Held for a look only.
-    known: Arc<RwLock<HashMap<Arc<str>, Arc<dyn ForeignAgent>>>>,
+    known: Arc<RwLock<KnownAgents>>,
 }
+
+/// By their keys.
+type KnownAgents = HashMap<Arc<str>, Arc<dyn ForeignAgent>>;
 
 impl fmt::Debug for ForeignAgents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

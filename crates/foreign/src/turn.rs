@@ -156,7 +156,7 @@ impl ForeignTurn {
             let stopped = || ForeignError::new("the agent stopped in the middle of its answer");
             match event.ok_or_else(stopped)?? {
                 RunEvent::Chunk(chunk) => self.answer.say(&mut self.context, chunk).await?,
-                RunEvent::Ask(ask) => self.take_ask(ask).await?,
+                RunEvent::Ask(ask) => self.take_ask(*ask).await?,
                 RunEvent::Usage(usage) => {
                     self.answer.begin_step(&mut self.context).await?;
                     self.context.record_usage(&usage)?;

@@ -114,14 +114,14 @@ impl AiSdkRun {
                     about.get("description").or(Some(about))?.as_str().map(str::to_owned)
                 });
                 self.asks += 1;
-                self.said.push_back(RunEvent::Ask(RunAsk {
+                self.said.push_back(RunEvent::Ask(Box::new(RunAsk {
                     call_id,
                     approval_id: Some(approval_id),
                     tool,
                     presentation: None,
                     about: RunAskAbout::Permission { description },
                     rest,
-                }));
+                })));
                 Ok(())
             }
             chunk => {

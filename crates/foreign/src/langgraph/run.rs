@@ -136,7 +136,7 @@ impl LangGraphRun {
             self.questions.push(call_id);
         }
         self.said.extend(self.decoder.said.drain(..));
-        self.said.extend(asks.asks.into_iter().map(RunEvent::Ask));
+        self.said.extend(asks.asks.into_iter().map(|ask| RunEvent::Ask(Box::new(ask))));
         self.said.push_back(RunEvent::Waits);
     }
 }

@@ -27,6 +27,7 @@ use super::lossless;
 use super::state::RootState;
 use crate::limits::{BASELINE_BEAT, KILLED_COMMAND_TIME};
 use crate::process::MARK;
+use crate::sandbox::Level;
 
 /// What is kept of one root.
 #[derive(Debug)]
@@ -193,7 +194,7 @@ impl Baselines {
         others
     }
 
-    pub(super) fn keep(&self, root: &Path, is_held: bool, state: &RootState) -> io::Result<PendingBaseline> {
+    pub(super) fn keep(&self, root: &Path, level: Level, state: &RootState) -> io::Result<PendingBaseline> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{}-{number}", self.root, std::process::id());
@@ -203,7 +204,7 @@ impl Baselines {
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let started = SystemTime::now();
         let written =
-            BaselineFile { root: root.to_owned(), started, is_held, state: state.clone(), left: None };
+            BaselineFile { root: root.to_owned(), started, is_held: level == Level::Full, state: state.clone(), left: None };
         file.write_all(&serde_json::to_vec(&written)?)?;
         // It gets its name only when it is locked and whole.
         std::fs::rename(&new, &path)?;
