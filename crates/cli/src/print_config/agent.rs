@@ -22,7 +22,11 @@ impl ConfigPage {
     }
 
     /// Gives what is not shown.
-    fn backend<'a>(&mut self, backend: &'a AgentBackend, origin: &SettingOrigin) -> &'a [(String, HiddenText)] {
+    fn backend<'a>(
+        &mut self,
+        backend: &'a AgentBackend,
+        origin: &SettingOrigin,
+    ) -> &'a [(String, HiddenText)] {
         match backend {
             AgentBackend::AiSdk { url, headers, history, images, audio, pdf } => {
                 self.entry("url", url.as_str(), origin);
