@@ -131,14 +131,14 @@ impl AcpRun {
         match asked {
             Ok(Some(call)) => {
                 self.questions.insert(call.call_id.clone(), question);
-                self.events.push_back(RunEvent::Ask(RunAsk {
+                self.events.push_back(RunEvent::Ask(Box::new(RunAsk {
                     call_id: call.call_id,
                     approval_id: None,
                     tool: call.tool_name,
                     presentation: Some(call.shown),
                     about: RunAskAbout::Permission { description: None },
                     rest: Rest::none(),
-                }));
+                })));
                 self.events.push_back(RunEvent::Waits);
             }
             Ok(None) => question.cancel(),

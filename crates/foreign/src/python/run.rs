@@ -139,7 +139,7 @@ impl PythonRun {
             }
             RunWord::Usage(usage) => self.said.push_back(RunEvent::Usage(usage)),
             RunWord::Ask(asked) => {
-                self.said.extend(asked.iter().map(|one| RunEvent::Ask(ask(one))));
+                self.said.extend(asked.iter().map(|one| RunEvent::Ask(Box::new(ask(one)))));
                 self.said.push_back(RunEvent::Waits);
                 self.waiting = Some(OpenRound::Approvals(asked));
             }
@@ -167,7 +167,7 @@ impl PythonRun {
             return self.do_it(request, RunDecision::Approve, ToldInAnswer::No);
         }
         self.said.extend(request.call().map(RunEvent::Chunk));
-        self.said.push_back(RunEvent::Ask(request.ask()));
+        self.said.push_back(RunEvent::Ask(Box::new(request.ask())));
         self.said.push_back(RunEvent::Waits);
         self.waiting = Some(OpenRound::Request(request));
     }
