@@ -3,6 +3,9 @@
 /// Lines of a source file without its tests. Beyond it a reader no longer sees the story at once.
 pub(crate) const MAX_FILE_LINES: usize = 400;
 
+/// Lines of a function from its name to its closing bracket: one screen.
+pub(crate) const MAX_FUNCTION_LINES: usize = 60;
+
 /// What one fuzz target gets with every test run: tens of thousands of inputs. Long hunts belong to `cargo
 /// xtask soak`.
 pub(crate) const FUZZ_SECONDS: u32 = 15;
@@ -39,6 +42,9 @@ pub(crate) const FUZZ_INPUT_BYTES: u32 = 4096;
 
 /// The largest program that is handed out: what people wait for when they try it.
 pub(crate) const PROGRAM_BYTES: u64 = 20 * 1024 * 1024;
+
+/// Rows of the glossary: what a newcomer reads in one sitting.
+pub(crate) const MAX_GLOSSARY_WORDS: usize = 25;
 
 /// Columns of a comment: two files fit beside each other on a screen.
 pub(crate) const MAX_COMMENT_COLUMNS: usize = 112;

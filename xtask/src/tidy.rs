@@ -2,14 +2,17 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail};
 
 use crate::house::{House, output};
 
+mod code;
 mod comments;
 mod dependencies;
 mod documents;
+mod functions;
 mod mentions;
 mod names;
 mod scenarios;
@@ -21,6 +24,19 @@ pub(crate) struct SourceFile {
     /// From the root, with `/`.
     pub path: String,
     pub text: String,
+    /// Made when a rule first asks for it.
+    code: OnceLock<code::Code>,
+}
+
+impl SourceFile {
+    pub(crate) fn new(path: impl Into<String>, text: impl Into<String>) -> Self {
+        Self { path: path.into(), text: text.into(), code: OnceLock::new() }
+    }
+
+    /// Of a Rust file.
+    fn code(&self) -> &code::Code {
+        self.code.get_or_init(|| code::Code::of(&self.text))
+    }
 }
 
 /// What breaks a rule, and where.
@@ -53,6 +69,7 @@ pub(crate) fn run(house: &House) -> Result<()> {
     findings.extend(documents::check(&files));
     findings.extend(scenarios::check(&files));
     findings.extend(names::check(&files));
+    findings.extend(functions::check(&files));
     findings.extend(comments::check(&files));
     findings.extend(mentions::check(&files));
     for finding in &findings {
@@ -84,7 +101,7 @@ fn read_tree(root: &Path, directory: &Path, files: &mut Vec<SourceFile>) -> Resu
         }
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let relative = path.strip_prefix(root).unwrap_or(&path).to_string_lossy().replace('\\', "/");
-        files.push(SourceFile { path: relative, text });
+        files.push(SourceFile::new(relative, text));
     }
     Ok(())
 }
@@ -95,7 +112,7 @@ pub(crate) mod samples {
     use super::SourceFile;
 
     pub(crate) fn file(path: &str, text: &str) -> SourceFile {
-        SourceFile { path: path.to_owned(), text: text.to_owned() }
+        SourceFile::new(path, text)
     }
 }
 

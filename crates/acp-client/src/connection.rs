@@ -1,4 +1,4 @@
-//! One connection: says hello, and sends requests. What the agent sends is not read here.
+//! One connection: initializes it and sends requests. Messages of the agent are not read here.
 
 use std::fmt;
 use std::pin::Pin;
@@ -26,14 +26,14 @@ use crate::introduction::Introduction;
 use crate::limits::{ASK_TIME, END_TIME, HELLO_TIME, LEAVE_TIME};
 use crate::process::AgentProcess;
 
-/// An agent that has said hello, and what it says from then on.
+/// An initialized agent, and its events from then on.
 #[derive(Debug)]
 pub struct Connected {
     pub client: AgentClient,
     pub events: AgentEvents,
 }
 
-/// What an agent may offer beyond the methods that each has.
+/// Optional abilities of an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentAbility {
     Load,
@@ -67,7 +67,7 @@ pub(crate) struct ClientShared {
     process: Option<Arc<dyn AgentProcess>>,
 }
 
-/// Says hello over this transport. `process` is what speaks at its other end, if it is ours to end.
+/// Initializes over this transport. `process` is the agent's, if it is ours to end.
 pub async fn connect(
     source: impl MessageSource,
     sink: impl MessageSink,
@@ -113,7 +113,7 @@ pub async fn connect(
 }
 
 impl AgentClient {
-    /// What it said of itself.
+    /// Its answer to `initialize`.
     pub fn agent(&self) -> &InitializeResponse {
         &self.shared.agent
     }

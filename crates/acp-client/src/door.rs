@@ -19,7 +19,7 @@ pub type DoorFuture<'a> = Pin<Box<dyn Future<Output = Result<Connected, ClientFa
 
 /// Opens connections to one kind of agent.
 pub trait AgentDoor: Debug + Send + Sync {
-    /// A new connection, and what stands behind it if nothing does yet.
+    /// Opens a connection; starts the agent process if there is none.
     fn open(&self, introduction: Introduction) -> DoorFuture<'_>;
 }
 

@@ -19,10 +19,10 @@ pub enum ClientEvent {
     Elicitation(Box<ElicitationQuestion>),
     /// Only of what the introduction offers.
     Call(Box<ClientCall>),
-    /// What the user did elsewhere, behind a URL, is done.
+    /// The user has finished what an address was for.
     ElicitationDone(ElicitationId),
-    /// A prompt of [`AgentClient::start_prompt`](crate::AgentClient::start_prompt) was answered. Every update
-    /// that came before the answer stands before it.
+    /// A prompt of [`AgentClient::start_prompt`](crate::AgentClient::start_prompt) was answered. Events
+    /// that arrived before the answer are delivered first.
     PromptEnded {
         ticket: PromptTicket,
         answer: Result<Box<PromptResponse>, ClientFailure>,

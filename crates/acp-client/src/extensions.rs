@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::failure::ClientFailure;
 use crate::{AgentAbility, AgentClient};
 
-/// What a session is doing.
+/// The state of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SessionState {
@@ -39,7 +39,7 @@ pub enum SessionActivity {
     WaitingOnApproval,
     WaitingOnUserInput,
     Error,
-    /// Of a newer agent.
+    /// A state of a newer agent.
     #[serde(other)]
     Unknown,
 }
@@ -54,7 +54,7 @@ pub struct QueuedPrompt {
     pub prompt: Vec<ContentBlock>,
 }
 
-/// What a rewind gave back.
+/// The prompt that a rewind gave back.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RewoundPrompt {
@@ -110,11 +110,11 @@ impl AgentClient {
     /// Takes the last rewind back; gives how many messages are shown again.
     pub async fn unrewind(&self, session_id: &SessionId) -> Result<u64, ClientFailure> {
         #[derive(Deserialize)]
-        struct Unrewound {
+        struct RestoredCount {
             restored: u64,
         }
         let params = json!({ "sessionId": session_id });
-        let unrewound: Unrewound = self.extension("_attache/session/unrewind", params).await?;
+        let unrewound: RestoredCount = self.extension("_attache/session/unrewind", params).await?;
         Ok(unrewound.restored)
     }
 

@@ -32,7 +32,7 @@ pub enum ClientFailure {
     /// It sent our own words back.
     #[error("this is no ACP agent: it only repeats what it is sent")]
     Echo,
-    /// What it printed was no message.
+    /// It printed something that is no message.
     #[error("this is no ACP agent: instead of an answer it printed {0:?}")]
     NoAgent(String),
     #[error("the agent's answer to {method} is not understood: {reason}")]
@@ -53,7 +53,7 @@ impl ClientFailure {
 pub struct AgentEnd {
     /// Of its process, if there is one: "exit status: 1".
     pub status: Option<String>,
-    /// What it wrote last to its standard error; made visible and cut.
+    /// The end of its standard error, made visible and cut.
     pub last_words: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What an agent sends, made into events; and the source that waits while nobody takes them.
+//! Makes events of the agent's messages, and holds up the reader while they are not taken.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -149,7 +149,7 @@ fn news(raw: Box<RawValue>) -> Result<SessionNews, String> {
     }
 }
 
-/// Before and after the agent has said hello. Before, nothing that it sends is an event.
+/// Before and after `initialize` was answered. Before, nothing that the agent sends is an event.
 #[derive(Debug, Default)]
 pub(crate) struct Phase {
     begun: AtomicBool,

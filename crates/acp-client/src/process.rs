@@ -153,7 +153,7 @@ async fn wait(
             status = child.wait() => break status,
         }
     };
-    // What it started goes with it; that also ends the pipe.
+    // Its own processes go with it; that also ends the pipe.
     group.kill(GroupState::Ended);
     let rest = async {
         while let Ok(count @ 1..) = stderr.read(&mut buffer).await {

@@ -145,7 +145,7 @@ impl AgentClient {
         self.quick::<_, IgnoredAny>("session/delete", &DeleteSessionRequest::new(session_id)).await.map(drop)
     }
 
-    /// Sends a prompt and waits for the end of its turn. Dropped before, the agent is told that nobody waits.
+    /// Sends a prompt and waits for the end of its turn. Dropping the future cancels the request.
     pub async fn prompt(
         &self,
         session_id: SessionId,
@@ -206,7 +206,7 @@ impl AgentClient {
     }
 }
 
-/// What a beginning of an id leads to.
+/// What the beginning of an id matches.
 #[derive(Debug)]
 pub enum SessionMatch {
     None,

@@ -8,7 +8,7 @@ pub const JSON_TRIES: usize = 1_000;
 /// Prompts after the first when an answer does not fit its schema: a model that failed twice fails again.
 pub const SCHEMA_RETRIES: usize = 2;
 
-/// Mistakes of an answer that the model is told of.
+/// Mistakes of an answer that are reported to the model.
 pub const TOLD_MISTAKES: usize = 10;
 
 /// How long a cancelled turn may take to end. With the agent's own end, an interrupted run is gone within 3 s.
@@ -26,5 +26,5 @@ pub const KEPT_NOTICES: usize = 100;
 /// Denied calls that the error of a run names; the object has all of them.
 pub const NAMED_DENIALS: usize = 5;
 
-/// When a run says that it still waits for its agent to say hello: longer than any agent takes that is there.
+/// When a run says that it still waits for its agent's `initialize`: longer than any installed agent takes.
 pub const QUIET_HELLO: Duration = Duration::from_secs(10);

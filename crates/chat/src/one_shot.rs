@@ -50,7 +50,7 @@ pub enum SessionChoice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutput {
-    /// What the agent says, while it says it.
+    /// The answer as it streams.
     Text,
     /// One object at the end.
     Json,
@@ -58,7 +58,7 @@ pub enum RunOutput {
     JsonLines,
 }
 
-/// What a run may cost.
+/// The cost limit of a run.
 #[derive(Clone)]
 pub struct CostLimit {
     pub dollars: f64,
@@ -76,10 +76,10 @@ impl std::fmt::Debug for CostLimit {
     }
 }
 
-/// What the answer has to be. The one who composes the program knows how schemas are read.
+/// The schema of the answer. The host knows how schemas are validated.
 #[derive(Clone)]
 pub struct AnswerSchema {
-    /// As the agent is told.
+    /// As it is named to the agent.
     pub text: String,
     pub check: Arc<AnswerCheck>,
 }
@@ -93,10 +93,10 @@ impl std::fmt::Debug for AnswerSchema {
     }
 }
 
-/// Where a run speaks. Whoever writes to a terminal writes out what the terminal would obey.
+/// Where a run writes. A terminal gets control characters written out, since it would obey them.
 pub trait RunConsole: Send {
     fn answer(&mut self) -> &mut (dyn Write + Send);
-    /// What it is doing; for a person who watches, and for nobody else.
+    /// Progress, for a person who watches.
     fn progress(&mut self, line: &str);
     /// Beside the answer, in any case.
     fn remark(&mut self, line: &str);

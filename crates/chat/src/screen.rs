@@ -1,5 +1,5 @@
-//! The terminal UI: a pure core (`conversation` takes updates and keys, gives intents and lines) and a thin rim
-//! that draws inline, below what the terminal's own scrollback keeps. Speaks no protocol itself.
+//! The terminal UI: a pure core (`conversation` takes updates and keys, gives intents and lines) and a thin
+//! event loop that draws inline, below what the terminal's own scrollback keeps. Speaks no protocol itself.
 
 mod branch;
 mod call;
@@ -13,7 +13,6 @@ mod harmless;
 mod highlight;
 mod intent;
 mod limits;
-mod look;
 mod markdown;
 mod pager;
 mod painter;
@@ -22,11 +21,12 @@ mod picker;
 mod run;
 mod status;
 mod terminal;
+mod theme;
 mod transcript;
 mod wrap;
 
 pub use composer::ComposerKeys;
 pub use drawing::Canvas;
-pub use look::{Colours, ScreenLook, Signs};
 pub use run::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession, run};
-pub use terminal::{ScreenManner, TerminalFailure};
+pub use terminal::{ScreenStyle, TerminalFailure};
+pub use theme::{Colours, ScreenTheme, Signs};

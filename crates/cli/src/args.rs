@@ -3,10 +3,10 @@
 mod chat;
 mod inspection;
 mod mcp;
-mod seat;
 mod serve;
 mod session_options;
 mod sessions;
+mod started_at;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,10 +26,10 @@ pub(crate) use inspection::{
     DiffArgs, ForeignArgs, ForeignName, ImportArgs, SearchArgs, ShowArgs, UsageArgs, UsageBy,
 };
 pub(crate) use mcp::{McpAddArgs, McpArgs, McpCommand, McpLoginArgs, McpServeArgs};
-pub(crate) use seat::Seat;
 pub(crate) use serve::{ListenTarget, ServeArgs};
 use sessions::at_least_one;
 pub(crate) use sessions::{ExportArgs, ExportFormat, ListArgs, SessionsArgs, SessionsCommand};
+pub(crate) use started_at::StartedAt;
 
 /// A coding agent for editors (Agent Client Protocol) and this terminal
 #[derive(Clone, Debug, Parser)]
@@ -253,12 +253,12 @@ pub(crate) struct DoctorArgs {
 
 impl Args {
     /// Reads the process's arguments. The error is what clap says: help and version among them.
-    pub(crate) fn from_command_line(seat: Seat) -> Result<Self, clap::Error> {
+    pub(crate) fn from_command_line(started_at: StartedAt) -> Result<Self, clap::Error> {
         let mut words = with_options_first(with_help_as_option(std::env::args_os()));
-        if words.len() == 1 && seat == Seat::Terminal {
+        if words.len() == 1 && started_at == StartedAt::Terminal {
             words.push("chat".into());
         }
-        Self::try_parse_from(words).map_err(one_prompt)?.with_command(seat)
+        Self::try_parse_from(words).map_err(one_prompt)?.with_command(started_at)
     }
 
     /// Moves to the directory of `--cwd`; what is named relative to where the command was typed stays that.

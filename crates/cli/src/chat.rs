@@ -180,21 +180,21 @@ async fn material(args: &ChatArgs) -> Result<Material> {
     }
     let piped = match answer::is_typed() {
         true => None,
-        false => piped(args.prompt.is_some()).await?,
+        false => piped(args.prompt.as_deref()).await?,
     };
     Ok(Material { words: args.prompt.clone(), piped, attachments })
 }
 
 /// All of standard input. A pipe that stays open and silent beside a prompt is waited for, and that is said:
 /// leaving out what comes late would be worse.
-async fn piped(beside_a_prompt: bool) -> Result<Option<AttachedContent>> {
+async fn piped(prompt: Option<&str>) -> Result<Option<AttachedContent>> {
     let mut reading = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
         let read = std::io::stdin().take(ATTACHED_BYTES + 1).read_to_end(&mut bytes);
         read.map(|_| bytes)
     });
-    let read = match beside_a_prompt {
-        true => match tokio::time::timeout(QUIET_PIPE, &mut reading).await {
+    let read = match prompt {
+        Some(_) => match tokio::time::timeout(QUIET_PIPE, &mut reading).await {
             Ok(read) => read,
             Err(_) => {
                 answer::note(
@@ -203,7 +203,7 @@ async fn piped(beside_a_prompt: bool) -> Result<Option<AttachedContent>> {
                 reading.await
             }
         },
-        false => reading.await,
+        None => reading.await,
     };
     let bytes = read?.context("can't read standard input")?;
     if bytes.is_empty() {

@@ -19,6 +19,7 @@ use attache_core::ports::mcp::ServerEntry;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::{Action, Approval, Rule};
 use attache_models::{STREAM_IDLE, VENDORS, Vendor};
+use attache_store::Durability;
 
 use crate::args::{AllowedAccess, Args};
 use crate::dirs::Dirs;
@@ -76,11 +77,11 @@ const CATALOGUE_URL: &str = "https://models.dev/api.json";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Sourced<T> {
     pub(crate) value: T,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum SettingOrigin {
     Default,
     File { path: Arc<Path>, line: usize },
     Environment(String),
@@ -98,7 +99,7 @@ pub(crate) struct Config {
     /// The agent of new sessions.
     pub(crate) agent: Sourced<String>,
     pub(crate) approval: Sourced<Approval>,
-    pub(crate) sandbox: Sourced<Sandbox>,
+    pub(crate) sandbox: Sourced<SandboxSetting>,
     /// The session database.
     pub(crate) store: Sourced<PathBuf>,
     pub(crate) thoughts: Sourced<Thoughts>,
@@ -111,7 +112,7 @@ pub(crate) struct Config {
     pub(crate) durability: Sourced<Durability>,
     /// Whether contents of files are kept before tools change them.
     pub(crate) snapshots: Sourced<bool>,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ConfigLimits,
     /// Where `attache models refresh` gets its data.
     pub(crate) catalogue_url: Sourced<String>,
     /// Directories of skills beside the usual ones.
@@ -163,12 +164,12 @@ impl ConfiguredRule {
 pub(crate) struct ConfiguredServer {
     pub(crate) entry: ServerEntry,
     pub(crate) enabled: bool,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 /// What holds commands: the best there is, nothing less than a whole sandbox, or nothing at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sandbox {
+pub(crate) enum SandboxSetting {
     Auto,
     Require,
     Off,
@@ -188,15 +189,8 @@ pub(crate) enum ChatKeys {
     Vi,
 }
 
-/// What a power cut may cost: the last moments, or nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Durability {
-    Normal,
-    Full,
-}
-
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Limits {
+pub(crate) struct ConfigLimits {
     /// Model calls per turn.
     pub(crate) max_steps: Sourced<u32>,
     /// Longest incoming JSON-RPC line.
@@ -245,15 +239,15 @@ impl Config {
         config.web_search.check(&mut errors);
         // Some of the file's are found later: all of them come first, in its order.
         errors.sort_by_key(|error| match error.origin {
-            Origin::File { line, .. } => (0, line),
-            Origin::Default | Origin::Environment(_) | Origin::Option(_) => (1, 0),
+            SettingOrigin::File { line, .. } => (0, line),
+            SettingOrigin::Default | SettingOrigin::Environment(_) | SettingOrigin::Option(_) => (1, 0),
         });
         if errors.is_empty() { Ok(config) } else { Err(ConfigErrors(errors)) }
     }
 
     fn defaults(dirs: &Dirs) -> Self {
         fn default<T>(value: T) -> Sourced<T> {
-            Sourced { value, origin: Origin::Default }
+            Sourced { value, origin: SettingOrigin::Default }
         }
         Self {
             file: dirs.config_file.clone(),
@@ -261,7 +255,7 @@ impl Config {
             small_model: None,
             agent: default(DEFAULT_AGENT.to_owned()),
             approval: default(Approval::Ask),
-            sandbox: default(Sandbox::Auto),
+            sandbox: default(SandboxSetting::Auto),
             store: default(dirs.sessions_db.clone()),
             thoughts: default(Thoughts::Show),
             client_fs: default(ClientFs::Auto),
@@ -269,7 +263,7 @@ impl Config {
             chat_plain: default(false),
             durability: default(Durability::Normal),
             snapshots: default(true),
-            limits: Limits {
+            limits: ConfigLimits {
                 max_steps: default(limits::MAX_STEPS),
                 max_line_bytes: default(limits::MAX_LINE_BYTES),
                 stream_idle: default(STREAM_IDLE),
@@ -304,7 +298,7 @@ impl Config {
         ];
         for (path, option, text) in given {
             if let (Some(text), Some(key)) = (text, KEYS.iter().find(|key| key.path == path)) {
-                self.assign(key, &SettingInput::Text(text), Origin::Option(option), errors);
+                self.assign(key, &SettingInput::Text(text), SettingOrigin::Option(option), errors);
             }
         }
         for allowed in options.allow {
@@ -314,7 +308,7 @@ impl Config {
 
     /// A rule of `--allow`, which holds as one of the file does.
     fn allow(&mut self, allowed: &AllowedAccess, errors: &mut Vec<ConfigError>) {
-        const ORIGIN: Origin = Origin::Option("--allow");
+        const ORIGIN: SettingOrigin = SettingOrigin::Option("--allow");
         let rule = ConfiguredRule {
             permission: Sourced { value: allowed.permission.clone(), origin: ORIGIN },
             pattern: Sourced { value: allowed.pattern.clone(), origin: ORIGIN },
@@ -334,7 +328,7 @@ impl Config {
         &mut self,
         key: &SettingKey,
         input: &SettingInput<'_>,
-        origin: Origin,
+        origin: SettingOrigin,
         errors: &mut Vec<ConfigError>,
     ) {
         if let Err(refusal) = (key.assign)(self, input, origin.clone()) {
@@ -361,7 +355,7 @@ pub(crate) fn enabled_servers(servers: &[ConfiguredServer]) -> Vec<ServerEntry> 
     servers.iter().filter(|server| server.enabled).map(|server| server.entry.clone()).collect()
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => f.write_str("default"),
@@ -390,16 +384,7 @@ impl ChatKeys {
     }
 }
 
-impl Durability {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "normal",
-            Self::Full => "full",
-        }
-    }
-}
-
-impl Sandbox {
+impl SandboxSetting {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",

@@ -1,6 +1,5 @@
 //! The first talk of a newcomer: three questions in the terminal, a try of what was chosen, and the file that
-//! says
-//! so. Asks whoever has configured nothing, and nobody twice; writes nothing before the end.
+//! says so. Asks whoever has configured nothing, and nobody twice; writes nothing before the end.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,5 @@
-//! `attache import`: finds the sessions that other agents keep on this machine, shows them, and takes over what
-//! they
-//! hold as sessions of ours. Changes nothing of theirs.
+//! `attache import`: finds the sessions that other agents keep on this machine, shows them, and takes over
+//! what they hold as sessions of ours. Changes nothing of theirs.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};

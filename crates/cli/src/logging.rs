@@ -100,7 +100,7 @@ fn level(destination: &Destination, verbosity: u8) -> &'static str {
         (0, Destination::Directory(_)) => "warn",
         (1, _) => "info",
         (2, _) => "debug",
-        (_, _) => "trace",
+        (_, Destination::Stderr | Destination::Directory(_)) => "trace",
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use crate::args::{AcpArgs, Args, ChatArgs, CliCommand, Seat};
+use crate::args::{AcpArgs, Args, ChatArgs, CliCommand, StartedAt};
 use crate::config::{Config, ProcessEnvironment};
 use crate::dirs::Dirs;
 use crate::first_start::FirstStart;
@@ -72,8 +72,9 @@ fn main() -> ExitCode {
         return code;
     }
     memory::give_back_large_blocks();
-    let seat = if answer::is_typed() && answer::is_seen() { Seat::Terminal } else { Seat::Elsewhere };
-    let mut args = match Args::from_command_line(seat) {
+    let started_at =
+        if answer::is_typed() && answer::is_seen() { StartedAt::Terminal } else { StartedAt::Elsewhere };
+    let mut args = match Args::from_command_line(started_at) {
         Ok(args) => args,
         Err(usage) => return refuse_usage(&usage),
     };

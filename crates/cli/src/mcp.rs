@@ -38,7 +38,10 @@ pub(crate) async fn run(sources: &Sources, args: &McpArgs) -> Result<ExitCode> {
         McpCommand::Login(args) => login::log_in(sources, args).await,
         McpCommand::Logout { name } => login::log_out(sources, name).await,
         McpCommand::Serve(args) => serve::run(sources, args).await,
-        McpCommand::Import { file, yes } => import::run(sources, file.as_deref(), *yes),
+        McpCommand::Import { file, yes } => {
+            let consent = if *yes { import::ImportConsent::Given } else { import::ImportConsent::Asked };
+            import::run(sources, file.as_deref(), consent)
+        }
     }
 }
 

@@ -246,7 +246,9 @@ fn told(standing: &Standing<'_>, diagnosis: ProviderDiagnosis, failure: &ListFai
             let place = place(standing).unwrap_or_default();
             Unusable { reason: format!("no answer {place}; start it or fix base_url"), fix: String::new() }
         }
-        _ => Unusable { reason: diagnosis.said, fix: diagnosis.fix },
+        (ListFailure::Discover(_) | ListFailure::Empty, _) => {
+            Unusable { reason: diagnosis.said, fix: diagnosis.fix }
+        }
     }
 }
 

@@ -13,8 +13,8 @@ use attache_core::ports::mcp::{OAuthSettings, PrivateAddresses, ServerSampling, 
 use toml_edit::{InlineTable, Key, Value};
 
 use crate::config::{
-    ConfiguredHook, ConfiguredRule, ConfiguredServer, Limits, Origin, ProviderModel, ProviderWire,
-    SearchService, Sourced, StatedPrice, TelemetrySettings,
+    ConfigLimits, ConfiguredHook, ConfiguredRule, ConfiguredServer, ProviderModel, ProviderWire,
+    SearchService, SettingOrigin, Sourced, StatedPrice, TelemetrySettings,
 };
 use crate::projects::configuration_in;
 use crate::providers::{
@@ -37,12 +37,12 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     }
     match (&config.model, usual_model(&standings, &sources.opener)) {
         (Some(model), _) => page.entry("model", model.value.to_string(), &model.origin),
-        (None, Some(model)) => page.entry("model", model.to_string(), &Origin::Default),
+        (None, Some(model)) => page.entry("model", model.to_string(), &SettingOrigin::Default),
         (None, None) => page.line("# model = \"provider/model\"  # not set: the first available one"),
     }
     match (&config.small_model, usual_small_model(config, &standings, &sources.opener)) {
         (Some(model), _) => page.entry("small_model", model.value.to_string(), &model.origin),
-        (None, Some(model)) => page.entry("small_model", model.to_string(), &Origin::Default),
+        (None, Some(model)) => page.entry("small_model", model.to_string(), &SettingOrigin::Default),
         (None, None) => page.line("# small_model = \"provider/model\"  # not set"),
     }
     page.entry("agent", config.agent.value.as_str(), &config.agent.origin);
@@ -100,7 +100,7 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
 struct ConfigPage(String);
 
 impl ConfigPage {
-    fn limits(&mut self, limits: &Limits) {
+    fn limits(&mut self, limits: &ConfigLimits) {
         self.line("\n[limits]");
         let idle = u64::try_from(limits.stream_idle.value.as_millis()).unwrap_or(u64::MAX);
         self.number("stream_idle_timeout_ms", idle, &limits.stream_idle.origin);
@@ -108,7 +108,7 @@ impl ConfigPage {
         self.number("max_line_bytes", limits.max_line_bytes.value as u64, &limits.max_line_bytes.origin);
     }
 
-    fn words(&mut self, name: &str, words: Vec<String>, origin: &Origin) {
+    fn words(&mut self, name: &str, words: Vec<String>, origin: &SettingOrigin) {
         let words: Vec<String> = words.into_iter().map(|word| basic_value(word.into())).collect();
         self.line(&format!("{name} = [{}]  # {}", words.join(", "), one_line(&origin.to_string())));
     }
@@ -193,7 +193,7 @@ impl ConfigPage {
     }
 
     /// In one line, so that what follows it is the server's again.
-    fn oauth(&mut self, settings: &OAuthSettings, origin: &Origin) {
+    fn oauth(&mut self, settings: &OAuthSettings, origin: &SettingOrigin) {
         let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
         let mut shown = InlineTable::new();
         if let Some(id) = client_id {
@@ -230,7 +230,7 @@ impl ConfigPage {
             self.entry("service_name", name.value.as_str(), &name.origin);
         }
         match &telemetry.headers {
-            Some(Sourced { value, origin: origin @ Origin::File { .. } }) => {
+            Some(Sourced { value, origin: origin @ SettingOrigin::File { .. } }) => {
                 let headers: InlineTable = value.iter().map(|(name, value)| (name, value)).collect();
                 self.entry("headers", headers, origin);
             }
@@ -272,7 +272,7 @@ impl ConfigPage {
                     self.entry("base_url", base_url.value.as_str(), &base_url.origin);
                 }
                 // A vendor's usual variables need not be said, and may be several.
-                if let (Origin::File { .. }, [variable]) =
+                if let (SettingOrigin::File { .. }, [variable]) =
                     (&wire.key_variables.origin, wire.key_variables.value.as_slice())
                 {
                     self.entry("api_key_env", variable.as_str(), &wire.key_variables.origin);
@@ -313,11 +313,11 @@ impl ConfigPage {
     }
 
     /// All our numbers are bounded far below what TOML can hold.
-    fn number(&mut self, name: &str, number: u64, origin: &Origin) {
+    fn number(&mut self, name: &str, number: u64, origin: &SettingOrigin) {
         self.entry(name, i64::try_from(number).unwrap_or(i64::MAX), origin);
     }
 
-    fn entry(&mut self, name: &str, value: impl Into<Value>, origin: &Origin) {
+    fn entry(&mut self, name: &str, value: impl Into<Value>, origin: &SettingOrigin) {
         self.line(&format!("{name} = {}  # {}", basic_value(value.into()), one_line(&origin.to_string())));
     }
 

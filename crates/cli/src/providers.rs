@@ -3,7 +3,7 @@
 use attache_core::ports::store::ModelRef;
 use attache_models::{KeyNeed, ScriptModel};
 
-use crate::config::{Config, HttpWire, Origin, Provider, ProviderWire};
+use crate::config::{Config, HttpWire, Provider, ProviderWire, SettingOrigin};
 use crate::credentials::{ApiKey, Keys, LedgerError};
 
 mod ask;
@@ -119,12 +119,12 @@ fn state(provider: &Provider, keys: &Keys) -> ProviderState {
 
 /// Whether a request without a key makes sense.
 fn key_need(provider: &Provider, wire: &HttpWire) -> KeyNeed {
-    let names_a_variable = wire.key_variables.origin != Origin::Default;
+    let names_a_variable = wire.key_variables.origin != SettingOrigin::Default;
     // A gateway on this machine in place of the vendor usually has the key itself.
     let own_server = wire
         .base_url
         .as_ref()
-        .is_some_and(|base_url| base_url.origin != Origin::Default && base_url.value.is_loopback());
+        .is_some_and(|base_url| base_url.origin != SettingOrigin::Default && base_url.value.is_loopback());
     match provider.vendor {
         // Whoever names the variable of a key says that there is one.
         _ if names_a_variable => KeyNeed::Required,
@@ -135,7 +135,8 @@ fn key_need(provider: &Provider, wire: &HttpWire) -> KeyNeed {
 }
 
 fn is_mentioned(provider: &Provider, wire: &HttpWire) -> bool {
-    provider.is_stated() || wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != Origin::Default)
+    provider.is_stated()
+        || wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != SettingOrigin::Default)
 }
 
 #[cfg(test)]

@@ -18,8 +18,9 @@ pub(crate) fn open(config: &Config, scratches: &Path) -> Result<LazySandbox> {
     let scratches = scratches.to_owned();
     let sandbox = Sandbox::found_lazily_by(move || find(wanted, Some(&scratches)));
     let anything_will_do = match (wanted, config.approval.value) {
-        (config::Sandbox::Auto, Approval::Ask | Approval::Edits) | (config::Sandbox::Off, _) => true,
-        (config::Sandbox::Auto, Approval::All) | (config::Sandbox::Require, _) => false,
+        (config::SandboxSetting::Auto, Approval::Ask | Approval::Edits)
+        | (config::SandboxSetting::Off, _) => true,
+        (config::SandboxSetting::Auto, Approval::All) | (config::SandboxSetting::Require, _) => false,
     };
     if !anything_will_do {
         check(config, &sandbox)?;
@@ -38,32 +39,36 @@ pub(crate) fn shell() -> Option<PathBuf> {
 
 /// Looks for the best sandbox unless the user wants none. Starts a process or two. With `scratches`, our own
 /// program is copied there, for commands that could replace it.
-pub(crate) fn find(wanted: config::Sandbox, scratches: Option<&Path>) -> Sandbox {
-    let copy = scratches.filter(|_| wanted != config::Sandbox::Off).and_then(|scratches| {
+pub(crate) fn find(wanted: config::SandboxSetting, scratches: Option<&Path>) -> Sandbox {
+    let copy = scratches.filter(|_| wanted != config::SandboxSetting::Off).and_then(|scratches| {
         let copy = own_program(scratches);
         copy.inspect_err(|error| tracing::warn!(%error, "our own program can't be copied")).ok()
     });
     match (wanted, copy.map_or_else(std::env::current_exe, Ok)) {
-        (config::Sandbox::Off, program) => Sandbox::none(program.unwrap_or_default()),
-        (config::Sandbox::Auto | config::Sandbox::Require, Ok(program)) => Sandbox::probe(program),
-        (config::Sandbox::Auto | config::Sandbox::Require, Err(error)) => {
+        (config::SandboxSetting::Off, program) => Sandbox::none(program.unwrap_or_default()),
+        (config::SandboxSetting::Auto | config::SandboxSetting::Require, Ok(program)) => {
+            Sandbox::probe(program)
+        }
+        (config::SandboxSetting::Auto | config::SandboxSetting::Require, Err(error)) => {
             tracing::warn!(%error, "our own program is not found, so there is no sandbox");
             Sandbox::none(PathBuf::new())
         }
     }
 }
 
-pub(crate) fn containment(wanted: config::Sandbox, found: Level) -> Containment {
+pub(crate) fn containment(wanted: config::SandboxSetting, found: Level) -> Containment {
     match (wanted, found) {
-        (config::Sandbox::Off, _) => Containment::ExplicitlyOff,
-        (config::Sandbox::Auto | config::Sandbox::Require, Level::Full) => Containment::Full,
-        (config::Sandbox::Auto | config::Sandbox::Require, Level::Reduced) => Containment::Reduced,
-        (config::Sandbox::Auto | config::Sandbox::Require, Level::None) => Containment::None,
+        (config::SandboxSetting::Off, _) => Containment::ExplicitlyOff,
+        (config::SandboxSetting::Auto | config::SandboxSetting::Require, Level::Full) => Containment::Full,
+        (config::SandboxSetting::Auto | config::SandboxSetting::Require, Level::Reduced) => {
+            Containment::Reduced
+        }
+        (config::SandboxSetting::Auto | config::SandboxSetting::Require, Level::None) => Containment::None,
     }
 }
 
 /// Reports a sandbox that is weaker than the full one, unless the settings ask for less.
-pub(crate) fn tell_shortfall(wanted: config::Sandbox, sandbox: &Sandbox, troubles: &Troubles) {
+pub(crate) fn tell_shortfall(wanted: config::SandboxSetting, sandbox: &Sandbox, troubles: &Troubles) {
     let title = match containment(wanted, sandbox.level()) {
         Containment::Full | Containment::ExplicitlyOff => return,
         Containment::Reduced => "Only the reduced sandbox is available here",
@@ -77,7 +82,7 @@ pub(crate) fn tell_shortfall(wanted: config::Sandbox, sandbox: &Sandbox, trouble
 pub(crate) fn check(config: &Config, sandbox: &Sandbox) -> Result<()> {
     let wanted = &config.sandbox;
     let containment = containment(wanted.value, sandbox.level());
-    if wanted.value == config::Sandbox::Require && containment != Containment::Full {
+    if wanted.value == config::SandboxSetting::Require && containment != Containment::Full {
         bail!(
             "{}: `sandbox`: the full sandbox is required but unavailable here{}",
             wanted.origin,
@@ -107,7 +112,7 @@ mod tests {
 
     #[test]
     fn only_what_was_found_is_called_a_sandbox() {
-        use config::Sandbox::{Auto, Off, Require};
+        use config::SandboxSetting::{Auto, Off, Require};
         assert_eq!(containment(Auto, Level::Full), Containment::Full);
         assert_eq!(containment(Auto, Level::Reduced), Containment::Reduced);
         assert_eq!(containment(Require, Level::None), Containment::None);

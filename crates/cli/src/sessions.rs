@@ -21,7 +21,7 @@ use attache_core::ports::store::{ListedSessions, SessionQuery, SessionRecord, Se
 use attache_store::{FileBlobs, ReadOnlyStore};
 
 use crate::args::{DiffArgs, SessionsCommand, ShowArgs};
-use crate::config::{Origin, STORE_OPTION};
+use crate::config::{STORE_OPTION, SettingOrigin};
 use crate::paint::Paint;
 use crate::projects::HostProjects;
 use crate::setup::{self, Sources};
@@ -100,7 +100,7 @@ async fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<
     let store = &sources.config.store;
     // A default place fills with the first prompt; one that was typed is a slip.
     let makes_one = matches!(command, SessionsCommand::Import(_));
-    if store.origin == Origin::Option(STORE_OPTION) && !makes_one {
+    if store.origin == SettingOrigin::Option(STORE_OPTION) && !makes_one {
         bail!("there is no database {}; check the path given with --store", store.value.display());
     }
     match command {

@@ -29,7 +29,7 @@ use attache_tools::{
 use jiff::tz::TimeZone;
 
 use crate::catalogue::CurrentCatalogue;
-use crate::config::{Config, ConfigErrors, ConfiguredRule, Durability, ProcessEnvironment, Sourced};
+use crate::config::{Config, ConfigErrors, ConfiguredRule, ProcessEnvironment, Sourced};
 use crate::connect::TOKEN_VARIABLE;
 use crate::credentials::{Credentials, KeyPlace, Patience, ServerLogins};
 use crate::damage::{DAMAGED, FOREIGN_JOURNAL, what_became_of, what_was_foreign};
@@ -150,11 +150,9 @@ impl Setup {
         let web_search = crate::web_search::endpoint(sources)?;
         dirs.create()?;
         let (store, set_aside) = open_store(sources)?;
-        if let Some(set_aside) = &set_aside {
-            crate::answer::note(&format!("attache: {DAMAGED}: {}", what_became_of(set_aside)));
-        }
-        let moved_to = set_aside.as_ref().map(|set_aside| set_aside.path.as_path());
-        let files_of_ours = [trace, moved_to].into_iter().flatten();
+        set_aside.iter().for_each(note_damage);
+        let files_of_ours =
+            [trace, set_aside.as_ref().map(|set_aside| &*set_aside.path)].into_iter().flatten();
         let guarded = crate::guarded::guarded(config, dirs, files_of_ours);
         // Named as it really is: what sessions keep there is told apart from what is hidden around it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
@@ -162,16 +160,12 @@ impl Setup {
         let sandbox = sources.foreign.machine.sandbox.get_or_init(|| sandbox).clone();
         let clock = system_clock();
         let containment = containment(sources, &sandbox);
-        let user_directory = dirs.config_file.parent().map(Path::to_owned);
-        let surroundings = MachineSurroundings::new(sandbox.clone(), user_directory)
-            .with_skill_paths(config.skill_paths.value.clone());
         let blobs = Arc::new(FileBlobs::new(dirs.blobs.clone()));
         let ids = Arc::new(Ids::new(clock.clone(), seed()));
         let telemetry = crate::telemetry::exporter(sources);
         let model = traced(metered(Arc::new(providers.clone()), sources), telemetry.as_ref(), &clock, &ids);
         let small_model = config.small_model.as_ref().map(|model| model.value.clone());
-        let compactor =
-            Compactor { model: model.clone(), blobs: blobs.clone(), small_model: small_model.clone() };
+        let compactor = Compactor { model: model.clone(), blobs: blobs.clone(), small_model };
         let turns = FileTurns::default();
         let mover = SnapshotMover::new(&turns);
         let hub = Hub::new(Ports {
@@ -183,7 +177,7 @@ impl Setup {
             compaction: Some(Arc::new(compactor)),
             tools: attache_tools::builtin(Equipment { sandbox: sandbox.clone(), web_search, turns }).into(),
             servers: Some(Arc::new(mcp_servers(sources, &sandbox))),
-            surroundings: Some(Arc::new(surroundings)),
+            surroundings: Some(Arc::new(surroundings(sources, &sandbox))),
             projects: Some(Arc::new(projects)),
             files: config.snapshots.value.then(|| Arc::new(mover) as Arc<dyn FileMover>),
             hooks: Some(Arc::new(HookProcesses { sandbox: sandbox.clone(), unheld: unheld(config) })),
@@ -193,19 +187,11 @@ impl Setup {
             ids,
             clock: clock.clone(),
             settings: Settings {
-                model: config.model.as_ref().map(|model| model.value.clone()),
-                agent: config.agent.value.clone(),
-                small_model,
-                max_steps: config.limits.max_steps.value,
-                scratch,
                 guarded: Arc::new(guarded),
-                rules: config.rules.iter().map(ConfiguredRule::rule).collect(),
-                hooks: config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect(),
-                approval: config.approval.value,
                 containment: containment.clone(),
                 people,
                 stand_in,
-                platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+                ..settings(config, scratch)
             },
             store: Arc::new(store.clone()),
         });
@@ -218,6 +204,31 @@ fn metered(model: Arc<dyn Model>, sources: &Sources) -> Arc<dyn Model> {
     match &sources.metrics {
         Some(metrics) => Arc::new(MeteredModel { inner: model, metrics: metrics.clone() }),
         None => model,
+    }
+}
+
+fn surroundings(sources: &Sources, sandbox: &LazySandbox) -> MachineSurroundings {
+    let user_directory = sources.dirs.config_file.parent().map(Path::to_owned);
+    MachineSurroundings::new(sandbox.clone(), user_directory)
+        .with_skill_paths(sources.config.skill_paths.value.clone())
+}
+
+fn note_damage(set_aside: &SetAside) {
+    crate::answer::note(&format!("attache: {DAMAGED}: {}", what_became_of(set_aside)));
+}
+
+/// What the configuration says; what the machine and the caller add is left as it usually is.
+fn settings(config: &Config, scratch: PathBuf) -> Settings {
+    Settings {
+        model: config.model.as_ref().map(|model| model.value.clone()),
+        agent: config.agent.value.clone(),
+        small_model: config.small_model.as_ref().map(|model| model.value.clone()),
+        max_steps: config.limits.max_steps.value,
+        rules: config.rules.iter().map(ConfiguredRule::rule).collect(),
+        hooks: config.hooks.iter().map(|hook| hook.hook(HookOwner::User)).collect(),
+        approval: config.approval.value,
+        platform: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        ..Settings::usual(scratch)
     }
 }
 
@@ -262,8 +273,8 @@ pub(crate) fn looking_workspace(sources: &Sources, root: &Path, name: &str) -> W
 /// Without a sandbox nothing is run unasked, unless the user wants none.
 fn unheld(config: &Config) -> UnheldHooks {
     match config.sandbox.value {
-        crate::config::Sandbox::Off => UnheldHooks::Run,
-        crate::config::Sandbox::Auto | crate::config::Sandbox::Require => UnheldHooks::Refused,
+        crate::config::SandboxSetting::Off => UnheldHooks::Run,
+        crate::config::SandboxSetting::Auto | crate::config::SandboxSetting::Require => UnheldHooks::Refused,
     }
 }
 
@@ -287,8 +298,8 @@ fn containment(sources: &Sources, sandbox: &LazySandbox) -> HostContainment {
     let wanted = sources.config.sandbox.value;
     let (found, troubles) = (sandbox.clone(), sources.troubles.clone());
     match wanted {
-        crate::config::Sandbox::Off => Containment::ExplicitlyOff.into(),
-        crate::config::Sandbox::Auto | crate::config::Sandbox::Require => {
+        crate::config::SandboxSetting::Off => Containment::ExplicitlyOff.into(),
+        crate::config::SandboxSetting::Auto | crate::config::SandboxSetting::Require => {
             HostContainment::found_by(move || {
                 crate::sandbox::tell_shortfall(wanted, &found, &troubles);
                 crate::sandbox::containment(wanted, found.level())
@@ -300,7 +311,7 @@ fn containment(sources: &Sources, sandbox: &LazySandbox) -> HostContainment {
 /// Opens the session database of this configuration, and reports a damaged one.
 pub(crate) fn open_store(sources: &Sources) -> Result<(SqliteStore, Option<SetAside>)> {
     let (config, dirs) = (&sources.config, &sources.dirs);
-    let opened = SqliteStore::open(&store_location(config, dirs), durability(config))?;
+    let opened = SqliteStore::open(&store_location(config, dirs), config.durability.value)?;
     if let Some(set_aside) = &opened.set_aside {
         sources.troubles.report(DAMAGED, what_became_of(set_aside));
     }
@@ -321,11 +332,4 @@ fn store_location(config: &Config, dirs: &Dirs) -> StoreLocation {
     let database = config.store.value.clone();
     let beside = database.parent().map(PathBuf::from).unwrap_or_default();
     StoreLocation { database, locks: beside.join("locks"), blobs: dirs.blobs.clone() }
-}
-
-fn durability(config: &Config) -> attache_store::Durability {
-    match config.durability.value {
-        Durability::Normal => attache_store::Durability::Normal,
-        Durability::Full => attache_store::Durability::Full,
-    }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Error;
 
-use crate::config::{ConfigErrors, Origin};
+use crate::config::{ConfigErrors, SettingOrigin};
 
 /// A value that was typed and can't be used. It says so itself.
 #[derive(Debug, thiserror::Error)]
@@ -13,10 +13,12 @@ pub(crate) struct WrongUsage(pub(crate) String);
 
 impl WrongUsage {
     /// Wrong where it comes from: typed, or written somewhere.
-    pub(crate) fn of(origin: &Origin, message: String) -> Error {
+    pub(crate) fn of(origin: &SettingOrigin, message: String) -> Error {
         match origin {
-            Origin::Option(_) => Self(message).into(),
-            Origin::Default | Origin::Environment(_) | Origin::File { .. } => Error::msg(message),
+            SettingOrigin::Option(_) => Self(message).into(),
+            SettingOrigin::Default | SettingOrigin::Environment(_) | SettingOrigin::File { .. } => {
+                Error::msg(message)
+            }
         }
     }
 }
@@ -35,7 +37,7 @@ impl<T> OrWrongUsage<T> for anyhow::Result<T> {
 /// Whether the one who typed has to change what they typed.
 pub(crate) fn is_wrong_usage(error: &Error) -> bool {
     let of_option =
-        |errors: &ConfigErrors| errors.0.iter().any(|error| matches!(error.origin, Origin::Option(_)));
+        |errors: &ConfigErrors| errors.0.iter().any(|error| matches!(error.origin, SettingOrigin::Option(_)));
     error.is::<WrongUsage>() || error.downcast_ref::<ConfigErrors>().is_some_and(of_option)
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use crate::data_name::DataName;
 use crate::ids::CallId;
 
 pub mod json;
@@ -14,25 +15,6 @@ pub mod order;
 pub mod partial_json;
 pub mod reduce;
 pub mod replay;
-
-/// What our own data chunks are called, as far as nobody else may tell one: an agent's own of such a name would
-/// be taken for ours. Every other name is an agent's own event.
-pub const OWN_DATA: [&str; 14] = [
-    "approval",
-    "command",
-    "compaction",
-    "context",
-    "environment",
-    "file-ref",
-    "hook",
-    "mode",
-    "notice",
-    "snapshot",
-    "status",
-    "subagent-call",
-    "title",
-    "usage",
-];
 
 /// Names an open text or reasoning part within one message; cheap to clone because every delta carries it.
 pub type StreamId = Arc<str>;
@@ -316,6 +298,11 @@ impl Chunk {
     /// Whether this chunk ends its message.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. })
+    }
+
+    /// Whether it is data of this name.
+    pub fn is_data(&self, wanted: DataName) -> bool {
+        matches!(self, Chunk::Data { name, .. } if *name == wanted)
     }
 
     /// More of a text.

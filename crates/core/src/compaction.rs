@@ -10,6 +10,7 @@
 use serde_json::{Value, json};
 
 use crate::chunk::{Chunk, Rest};
+use crate::data_name::DataName;
 use crate::ids::{CallId, MessageId};
 use crate::part::{Part, Passage, Role};
 use crate::ports::compaction::{Compacted, CompactionProgress, Occasion};
@@ -17,9 +18,6 @@ use crate::ports::compaction::{Compacted, CompactionProgress, Occasion};
 pub(crate) mod stubs;
 
 pub(crate) use stubs::OutputStubs;
-
-/// The name of the part.
-pub const PART_NAME: &str = "compaction";
 
 /// What a mark changes in what is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +30,7 @@ impl CompactionMark {
     /// The mark that a part of an answer sets, if it does.
     pub(crate) fn of(part: &Part) -> Option<Self> {
         let Part::Data { name, data, .. } = part else { return None };
-        if name != PART_NAME || data.get("status").and_then(Value::as_str) != Some("completed") {
+        if *name != DataName::Compaction || data.get("status").and_then(Value::as_str) != Some("completed") {
             return None;
         }
         match Boundary::of(data) {
@@ -159,7 +157,7 @@ impl CompactionRecord {
         if let (Value::Object(data), Value::Object(more)) = (&mut data, more) {
             data.extend(more);
         }
-        let (name, id) = (PART_NAME.into(), Some(self.id.clone()));
+        let (name, id) = (DataName::Compaction.into(), Some(self.id.clone()));
         Chunk::Data { name, id, data, transient: None, rest: Rest::none() }
     }
 }
@@ -167,7 +165,7 @@ impl CompactionRecord {
 /// The end of a compaction that its process did not live to see: it is no boundary, and no turn waits for it.
 pub(crate) fn cut_off(part: &Part) -> Option<Chunk> {
     let Part::Data { name, id, data } = part else { return None };
-    if name != PART_NAME || data.get("status").and_then(Value::as_str) != Some("in_progress") {
+    if *name != DataName::Compaction || data.get("status").and_then(Value::as_str) != Some("in_progress") {
         return None;
     }
     let mut data = data.clone();

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
+use crate::data_name::DataName;
 use crate::ids::MessageId;
 use crate::journal::replay::parts_of;
 use crate::legible::legible_line;
@@ -129,7 +130,7 @@ fn part_lines(part: &Part) -> Vec<String> {
         Part::File { filename, media_type, .. } => {
             lines("  file ", filename.as_deref().unwrap_or(media_type))
         }
-        Part::Data { name, .. } if name == "usage" || name == "environment" => Vec::new(),
+        Part::Data { name, .. } if *name == DataName::Usage || *name == DataName::Environment => Vec::new(),
         Part::Data { name, data, .. } => lines(&format!("  {name} "), &data.to_string()),
     }
 }

@@ -287,7 +287,8 @@ mod tests {
         let stubs = serde_json::json!({ "up_to_call_id": "one", "least_bytes": 100, "results": 1 });
         let stubs = CompactionMark::Stubs(OutputStubs::from_json(&stubs).unwrap());
         let marks = serde_json::json!({ "status": "completed", "summary": "s", "tail_start_id": "two" });
-        let summary = Part::Data { name: crate::compaction::PART_NAME.into(), id: None, data: marks };
+        let summary =
+            Part::Data { name: crate::data_name::DataName::Compaction.into(), id: None, data: marks };
         for mark in [stubs, CompactionMark::of(&summary).unwrap()] {
             let marked = conversation.marked(&mark, 2, &MessageId::new("m"));
             let mut known: Vec<_> = marked.seen().keys().map(|path| path.to_str().unwrap()).collect();

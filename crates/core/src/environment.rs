@@ -5,15 +5,12 @@ mod rules;
 
 use serde_json::{Value, json};
 
+use crate::data_name::DataName;
 use crate::hub::People;
 use crate::part::Part;
 use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
 use crate::watchdog::{Approval, Commands, Containment};
-
-/// The part of a user message that tells what has changed: `data-environment {text, ended?, mode?}`, the mode
-/// where it is told. For the model only.
-pub const PART_NAME: &str = "environment";
 
 /// The names of commands in the background that ended with their process.
 const ENDED: &str = "ended";
@@ -189,27 +186,21 @@ pub(crate) fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Par
     if let Some(mode) = mode {
         data["mode"] = json!(mode);
     }
-    Part::Data { name: PART_NAME.into(), id: None, data }
+    Part::Data { name: DataName::Environment.into(), id: None, data }
 }
 
 /// The mode that news tell of.
 pub(crate) fn told_mode(part: &Part) -> Option<&str> {
-    match part {
-        Part::Data { name, data, .. } if name == PART_NAME => data.get("mode")?.as_str(),
-        _ => None,
-    }
+    part.data(DataName::Environment)?.get("mode")?.as_str()
 }
 
 /// The commands in the background whose end a part tells.
 pub(crate) fn ended_background(part: &Part) -> impl Iterator<Item = &str> {
-    let listed = match part {
-        Part::Data { name, data, .. } if name == PART_NAME => data.get(ENDED).and_then(Value::as_array),
-        _ => None,
-    };
+    let listed = part.data(DataName::Environment).and_then(|data| data.get(ENDED)?.as_array());
     listed.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Whether a part of a user message is ours, not the user's.
 pub fn is_news(part: &Part) -> bool {
-    matches!(part, Part::Data { name, .. } if name == PART_NAME)
+    part.data(DataName::Environment).is_some()
 }

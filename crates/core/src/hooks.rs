@@ -10,6 +10,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::chunk::{Chunk, Rest};
+use crate::data_name::DataName;
 use crate::part::Part;
 
 mod ask;
@@ -21,9 +22,6 @@ pub(crate) use ask::{HookMoment, HookWord, HooksSaid, ask_hooks, has_any};
 pub use matcher::{BadMatcher, HookMatcher};
 pub(crate) use payload::{HookMatter, HookSurroundings, MatterOfCall};
 pub(crate) use reply::HookDecision;
-
-/// The part that keeps what a hook told the model beside the words of others: `data-hook {event, hook, text}`.
-pub const PART_NAME: &str = "hook";
 
 /// When a hook is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -174,12 +172,12 @@ pub type Hooks = Arc<[Hook]>;
 /// A word of a hook for the model, as it is kept with an answer.
 pub(crate) fn word_chunk(event: HookEvent, hook: &str, text: &str) -> Chunk {
     let data = word_data(event, hook, text);
-    Chunk::Data { name: PART_NAME.into(), id: None, data, transient: None, rest: Rest::none() }
+    Chunk::Data { name: DataName::Hook.into(), id: None, data, transient: None, rest: Rest::none() }
 }
 
 /// The same with a prompt.
 pub(crate) fn word_part(event: HookEvent, hook: &str, text: &str) -> Part {
-    Part::Data { name: PART_NAME.into(), id: None, data: word_data(event, hook, text) }
+    Part::Data { name: DataName::Hook.into(), id: None, data: word_data(event, hook, text) }
 }
 
 fn word_data(event: HookEvent, hook: &str, text: &str) -> Value {
@@ -196,7 +194,7 @@ const NO_HOOK: &str = "";
 
 /// Whether a part is a hook's, not the user's or the model's.
 pub fn is_word(part: &Part) -> bool {
-    matches!(part, Part::Data { name, .. } if name == PART_NAME)
+    part.data(DataName::Hook).is_some()
 }
 
 /// What a model is sent of such a part.

@@ -11,6 +11,7 @@ pub mod compaction;
 pub mod compactor;
 pub mod compared;
 pub mod conversation;
+pub mod data_name;
 pub mod entry;
 pub mod environment;
 pub mod estimate;

@@ -4,10 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::chunk::{Chunk, Rest};
+use crate::data_name::DataName;
 use crate::part::Part;
-
-/// The part is `data-notice {severity, title, description?}`.
-pub const PART_NAME: &str = "notice";
 
 /// A provider would not answer, in its own words if it gave any.
 pub fn declined(words: Option<&str>) -> Chunk {
@@ -25,7 +23,7 @@ pub(crate) fn cut_answer() -> Chunk {
 /// Whether these parts end so.
 pub(crate) fn is_cut(parts: &[Part]) -> bool {
     let title = parts.iter().rev().find_map(|part| match part {
-        Part::Data { name, data, .. } if name == PART_NAME => data.get("title"),
+        Part::Data { name, data, .. } if *name == DataName::Notice => data.get("title"),
         Part::Data { .. }
         | Part::Text { .. }
         | Part::Reasoning { .. }
@@ -41,12 +39,12 @@ pub(crate) fn is_cut(parts: &[Part]) -> bool {
 /// A notice that stays with the answer it is recorded in.
 pub(crate) fn kept(severity: &str, title: &str, description: Option<&str>) -> Chunk {
     let data = data(severity, title, description);
-    Chunk::Data { name: PART_NAME.into(), id: None, data, transient: None, rest: Rest::none() }
+    Chunk::Data { name: DataName::Notice.into(), id: None, data, transient: None, rest: Rest::none() }
 }
 
 /// A notice of the moment, outside of any answer.
 pub(crate) fn passing(severity: &str, title: &str, description: Option<&str>) -> Chunk {
-    Chunk::transient_data(PART_NAME, data(severity, title, description))
+    Chunk::transient_data(DataName::Notice, data(severity, title, description))
 }
 
 fn data(severity: &str, title: &str, description: Option<&str>) -> Value {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
+use crate::data_name::DataName;
 use crate::hooks;
 use crate::ids::{CallId, MessageId};
 
@@ -261,6 +262,20 @@ impl Part {
             Self::File { .. } => "file",
             Self::Data { name, .. } => return Cow::Owned(format!("data-{name}")),
         })
+    }
+    /// Its data, if it is data of this name.
+    pub fn data(&self, wanted: DataName) -> Option<&Value> {
+        match self {
+            Self::Data { name, data, .. } if *name == wanted => Some(data),
+            Self::StepStart
+            | Self::Text { .. }
+            | Self::Reasoning { .. }
+            | Self::Tool(_)
+            | Self::SourceUrl { .. }
+            | Self::SourceDocument { .. }
+            | Self::File { .. }
+            | Self::Data { .. } => None,
+        }
     }
     /// The call, if it is one.
     pub fn tool(&self) -> Option<&ToolPart> {

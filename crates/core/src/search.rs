@@ -3,12 +3,12 @@
 
 use serde_json::Value;
 
+use crate::data_name::DataName;
 use crate::limits::{SEARCHED_OUTPUT_BYTES, SEARCHED_PART_BYTES};
 use crate::metadata::own;
+use crate::notice;
 use crate::part::{Part, StreamState, ToolPart, ToolState};
 use crate::ports::store::PartRow;
-use crate::prompt::shelf::CONTEXT;
-use crate::{compaction, notice, slash_commands};
 
 /// The text of a part for the index; `None` for a part that has no words, or that may still grow.
 pub fn searched_text(row: &PartRow) -> Option<String> {
@@ -25,15 +25,30 @@ pub fn searched_text(row: &PartRow) -> Option<String> {
 fn may_have_words(row: &PartRow) -> bool {
     match (row.tool_state, row.kind.strip_prefix("data-")) {
         (Some(state), _) => ToolState::parse(state).is_some_and(ToolState::is_settled),
-        (None, Some(data)) => {
-            [slash_commands::PART_NAME, CONTEXT, compaction::PART_NAME, notice::PART_NAME, FILE_REF]
-                .contains(&data)
-        }
+        (None, Some(data)) => DataName::of(data).is_some_and(has_words),
         (None, None) => row.kind != "step-start",
     }
 }
 
-const FILE_REF: &str = "file-ref";
+fn has_words(name: DataName) -> bool {
+    match name {
+        DataName::Command
+        | DataName::Context
+        | DataName::Compaction
+        | DataName::Notice
+        | DataName::FileRef => true,
+        DataName::Approval
+        | DataName::AskedCall
+        | DataName::Environment
+        | DataName::Hook
+        | DataName::Mode
+        | DataName::Plan
+        | DataName::Snapshot
+        | DataName::Status
+        | DataName::Title
+        | DataName::Usage => false,
+    }
+}
 
 fn text_of(part: &Part) -> Option<String> {
     match part {
@@ -55,13 +70,25 @@ fn text_of(part: &Part) -> Option<String> {
 
 fn data_text(name: &str, data: &Value) -> String {
     let field = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
-    match name {
-        slash_commands::PART_NAME => field("text").to_owned(),
-        CONTEXT => joined([field("uri"), field("text")].into_iter()),
-        compaction::PART_NAME => field("summary").to_owned(),
-        notice::PART_NAME => notice::line(data),
-        FILE_REF => joined([field("name"), field("uri")].into_iter()),
-        _ => String::new(),
+    match DataName::of(name) {
+        Some(DataName::Command) => field("text").to_owned(),
+        Some(DataName::Context) => joined([field("uri"), field("text")].into_iter()),
+        Some(DataName::Compaction) => field("summary").to_owned(),
+        Some(DataName::Notice) => notice::line(data),
+        Some(DataName::FileRef) => joined([field("name"), field("uri")].into_iter()),
+        Some(
+            DataName::Approval
+            | DataName::AskedCall
+            | DataName::Environment
+            | DataName::Hook
+            | DataName::Mode
+            | DataName::Plan
+            | DataName::Snapshot
+            | DataName::Status
+            | DataName::Title
+            | DataName::Usage,
+        )
+        | None => String::new(),
     }
 }
 

@@ -163,7 +163,8 @@ pub(crate) fn start(hub: Arc<hub::Shared>, record: SessionRecord) -> mpsc::Unbou
 impl Session {
     async fn live(mut self) {
         loop {
-            let (mending, following) = (self.mending(), self.activity.is_following());
+            let mending = self.mending();
+            let followed = self.activity.is_following().then(|| self.hub.clone());
             tokio::select! {
                 biased;
                 command = self.inbox.next() => {
@@ -178,7 +179,7 @@ impl Session {
                 }
                 made = self.titling.made() => self.take_title(made).await,
                 found = self.knowledge.found() => self.take_knowledge(found),
-                () = lease::changed(&self.hub, following) => self.follow().await,
+                () = lease::changed(followed) => self.follow().await,
                 () = lease::pause(mending) => self.mend().await,
             }
             if self.is_done_with() {

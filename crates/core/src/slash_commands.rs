@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
 use crate::command_templates::{CommandTemplate, TurnChoice};
+use crate::data_name::DataName;
 use crate::hub::HubError;
 use crate::limits::COMMANDS_WAIT;
 use crate::nearest::slip_of;
@@ -24,9 +25,6 @@ use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
 use crate::session::{Session, commands, consent, inspection, servers, turning_back};
 use crate::skills::Skill;
-
-/// The name of the part.
-pub const PART_NAME: &str = "command";
 
 /// The command that summarises the conversation.
 const COMPACT: &str = "compact";
@@ -331,15 +329,12 @@ impl<'a> TypedCommand<'a> {
         for (key, value) in [("expansion", &expansion), ("agent", &choice.agent), ("model", &choice.model)] {
             value.iter().for_each(|value| put(key, json!(value)));
         }
-        Part::Data { name: PART_NAME.into(), id: None, data: Value::Object(data) }
+        Part::Data { name: DataName::Command.into(), id: None, data: Value::Object(data) }
     }
 }
 
 fn field<'a>(part: &'a Part, key: &str) -> Option<&'a str> {
-    match part {
-        Part::Data { name, data, .. } if name == PART_NAME => data.get(key).and_then(Value::as_str),
-        _ => None,
-    }
+    part.data(DataName::Command)?.get(key)?.as_str()
 }
 
 /// What a model gets in the place of a command; `None` for what is no such command.

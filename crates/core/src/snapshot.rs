@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::chunk::{Chunk, Rest};
+use crate::data_name::DataName;
 use crate::ids::{CallId, SessionId};
 use crate::rewind::{LeftFile, NotCovered};
 
@@ -19,8 +20,6 @@ mod shelf;
 pub(crate) use shelf::session_of;
 pub use shelf::{SnapshotShelf, owner};
 
-/// The name of the part, and its type as rows have it.
-pub const PART_NAME: &str = "snapshot";
 pub(crate) const PART_KIND: &str = "data-snapshot";
 
 /// What is at a path.
@@ -121,7 +120,7 @@ pub struct CallSnapshot {
 
 impl CallSnapshot {
     pub(crate) fn chunk(&self, call: &CallId) -> Chunk {
-        let (name, id) = (PART_NAME.into(), Some(call.to_string()));
+        let (name, id) = (DataName::Snapshot.into(), Some(call.to_string()));
         Chunk::Data { name, id, data: json!(self), transient: None, rest: Rest::none() }
     }
 }

@@ -13,9 +13,5 @@ pub(crate) use start::TaskTerms;
 pub(crate) use tool::TaskTool;
 pub use tool::spec;
 
-/// The transient chunk by which a call of a child is shown to the clients of its parent, because they are asked
-/// about it.
-pub const ASKED_CALL: &str = "subagent-call";
-
 /// Who sent a prompt that brings news of a background task.
 pub(crate) const TASK_TRIGGER: &str = "task";

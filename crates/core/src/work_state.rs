@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::data_name::DataName;
 use crate::environment;
 use crate::metadata::own;
 use crate::part::{Part, Passage, ToolPart};
 use crate::ports::tool::{Location, ToolKind};
-use crate::snapshot::{self, CallSnapshot, FileSnapshot};
+use crate::snapshot::{CallSnapshot, FileSnapshot};
 
 /// A command in the background as a call told of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -269,10 +270,8 @@ fn has_marks(metadata: &Value) -> bool {
 
 /// The call and the content of a snapshot.
 fn snapshot(part: &Part) -> Option<(&str, &Value)> {
-    match part {
-        Part::Data { name, id, data } if name == snapshot::PART_NAME => Some((id.as_deref()?, data)),
-        _ => None,
-    }
+    let Part::Data { name, id, data } = part else { return None };
+    (*name == DataName::Snapshot).then_some((id.as_deref()?, data))
 }
 
 fn marks(ours: &Value) -> impl Iterator<Item = BackgroundMark> {
@@ -353,7 +352,7 @@ mod tests {
     }
 
     fn kept(call: &str, data: Value) -> Part {
-        Part::Data { name: snapshot::PART_NAME.into(), id: Some(call.into()), data }
+        Part::Data { name: DataName::Snapshot.into(), id: Some(call.into()), data }
     }
 
     #[test]

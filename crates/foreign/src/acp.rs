@@ -196,9 +196,7 @@ fn failed(settings: &AcpSettings, failure: &ClientFailure, methods: &[AuthMethod
         let ways = if ways.is_empty() { String::new() } else { format!(": {}", ways.join("; ")) };
         return ForeignError::of_credentials(format!("the agent `{name}` wants you to log in first{ways}"));
     }
-    let next = match failure {
-        ClientFailure::Ended(_) => "; the next prompt starts it again",
-        _ => "",
-    };
+    let has_ended = matches!(failure, ClientFailure::Ended(_));
+    let next = if has_ended { "; the next prompt starts it again" } else { "" };
     ForeignError::new(format!("the agent `{name}`: {failure}{next}"))
 }

@@ -1,4 +1,4 @@
-//! What a client says that it takes.
+//! Content types that a client accepts.
 
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};

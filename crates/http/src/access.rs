@@ -20,7 +20,7 @@ use crate::logins::PageLogins;
 use crate::token::BearerToken;
 use crate::tokens::{PAGE_NAME, Requester, TokenScope, TokenTable};
 
-/// What every request is held to. A copy is the same check.
+/// What every request is checked for. Clones share the check.
 #[derive(Clone, Debug)]
 pub struct AccessCheck(Arc<AccessRules>);
 
@@ -115,7 +115,7 @@ impl AccessCheck {
         Err(Box::new(response))
     }
 
-    /// The origin that the browser is to be told about.
+    /// The origin for the CORS headers of the answer.
     fn shared_with(&self, headers: &HeaderMap) -> Option<HeaderValue> {
         let mut origins = headers.get_all(ORIGIN).iter();
         let origin = origins.next().filter(|origin| self.0.knows(origin))?;
@@ -193,7 +193,7 @@ async fn check_access(State(check): State<AccessCheck>, mut request: Request, ne
         && request.method() == Method::OPTIONS
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = match asks_first && check.0.is_for_us(&request) {
-        // What a browser asks on its own, without any token.
+        // A preflight request, which browsers send without any token.
         true => preflight(),
         false => match check.admitted(&request) {
             Err(refused) => *refused,

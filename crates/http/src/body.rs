@@ -20,7 +20,7 @@ pub enum BodyError {
 }
 
 impl BodyError {
-    /// What the request is answered with.
+    /// The answer to the request.
     pub fn status(self) -> StatusCode {
         match self {
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,

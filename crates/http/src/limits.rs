@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Connections at once. Each costs a task and its buffers; further ones wait until one ends.
 pub const CONNECTIONS: usize = 64;
 
-/// What is read of a request before its body: a token and some headers are a hundredth of that.
+/// Bytes of a request's head: a token and some headers are a hundredth of that.
 pub(crate) const HEAD_BYTES: usize = 64 * 1024;
 
 /// How long a head may take, and how long a connection may be silent between two requests.
@@ -29,7 +29,7 @@ pub(crate) const STILL_THERE: Duration = Duration::from_secs(20);
 /// How long answers under way may take once the listener ends.
 pub const ENDING: Duration = Duration::from_secs(2);
 
-/// Of a token, before it is written as text: 256 bits can't be guessed.
+/// Bytes of a token, before it is written as text: 256 bits can't be guessed.
 pub(crate) const TOKEN_BYTES: usize = 32;
 
 /// How long a link to log in works: until a person has clicked it.

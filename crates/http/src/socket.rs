@@ -26,7 +26,7 @@ impl Drop for SocketPath {
 }
 
 impl OwnSocket {
-    /// Under its name only when nobody else can reach it. What a dead process left there is replaced.
+    /// Gets its name only when no other user can reach it. A file that a dead process left there is replaced.
     pub(crate) async fn bind(path: &Path) -> io::Result<Self> {
         match path.symlink_metadata() {
             Ok(found) if !found.file_type().is_socket() => {

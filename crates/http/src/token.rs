@@ -16,7 +16,7 @@ impl BearerToken {
         random_name(TOKEN_BYTES).map(|digits| Self(digits.into()))
     }
 
-    /// What a file holds; `None` if that can't have been written by us.
+    /// The token in a file; `None` if we can't have written it.
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim_ascii();
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');

@@ -1,4 +1,4 @@
-//! The arguments of our tools. Nothing that is not known is passed over: a model that misspells a name is told.
+//! The arguments of our tools. Unknown names are errors: a model that misspells one learns of it.
 
 use std::path::PathBuf;
 

@@ -190,7 +190,7 @@ impl AskableSession {
         self.watch(ticket, &mut attachment, call, report).await
     }
 
-    /// Waits for the end of the turn, and tells what the agent does meanwhile.
+    /// Waits for the end of the turn, and sends progress meanwhile.
     async fn watch(
         &self,
         mut ticket: Ticket,
@@ -209,7 +209,7 @@ impl AskableSession {
                 }
                 outcome = &mut ticket.outcome => {
                     let outcome = outcome.unwrap_or_else(|_| Err(HubError::Closed(self.handle.id().clone())))?;
-                    // Everything that was said counts, and is told before the result.
+                    // Everything that was said is reported before the result.
                     while attachment.live.cursor() < outcome.after_index {
                         for line in report.take(&attachment.live.next().await?) {
                             progress.tell(&line).await;

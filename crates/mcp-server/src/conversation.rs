@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{LIST_LIFE, REQUESTS};
-use crate::parked::{DeskQuestion, NewsTarget, RunningAsk};
+use crate::parked::{InputQuestion, NewsTarget, RunningAsk};
 use crate::person::FormSupport;
 use crate::revision::Revision;
 use crate::services::McpServices;
@@ -28,7 +28,7 @@ pub fn options() -> Options {
     Options { max_in_flight: REQUESTS, cancellation: "notifications/cancelled", ..Options::default() }
 }
 
-/// Serves one client until it hangs up; what it asked for and waits for is then cancelled.
+/// Serves one client until it hangs up; its open requests are cancelled then.
 pub fn converse(
     services: McpServices,
     source: impl MessageSource,
@@ -63,7 +63,7 @@ pub(crate) struct McpCall {
     pub(crate) request: RequestId,
     pub(crate) news: NewsTarget,
     /// Where questions go of a client that can't be asked in the midst of a call.
-    pub(crate) desk: Option<mpsc::Sender<DeskQuestion>>,
+    pub(crate) input_requests: Option<mpsc::Sender<InputQuestion>>,
     pub(crate) forms: FormSupport,
     /// Fires when the result is not waited for any more.
     pub(crate) cancelled: CancellationToken,
@@ -110,12 +110,12 @@ impl ServedConversation {
     fn initialize(&self, params: Option<&RawValue>, responder: Responder) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Hello {
+        struct InitializeParams {
             protocol_version: String,
             #[serde(default)]
             capabilities: Value,
         }
-        let hello: Hello = match read_params("initialize", params) {
+        let hello: InitializeParams = match read_params("initialize", params) {
             Ok(hello) => hello,
             Err(error) => return responder.error(error),
         };
@@ -130,7 +130,7 @@ impl ServedConversation {
         }));
     }
 
-    /// Of a client that says no hello.
+    /// A request of a client that sends no `initialize`.
     fn stateless(&self, method: &str, params: Option<&RawValue>, responder: Responder) {
         let style = RequestStyle::Stateless;
         match method {
@@ -155,15 +155,15 @@ impl ServedConversation {
     /// All of them at once: there are no further pages.
     fn list(&self, style: RequestStyle, params: Option<&RawValue>, responder: Responder) {
         #[derive(Default, Deserialize)]
-        struct Page {
+        struct ListParams {
             cursor: Option<String>,
         }
         let page = match params {
             Some(_) => read_params("tools/list", params),
-            None => Ok(Page::default()),
+            None => Ok(ListParams::default()),
         };
         match page {
-            Ok(Page { cursor: None }) => {
+            Ok(ListParams { cursor: None }) => {
                 let mut listed = tool_list::listed();
                 if style == RequestStyle::Stateless {
                     listed["ttlMs"] = (LIST_LIFE.as_millis() as u64).into();
@@ -171,7 +171,7 @@ impl ServedConversation {
                 }
                 responder.ok(&style.result(listed, self.services.version));
             }
-            Ok(Page { cursor: Some(_) }) => {
+            Ok(ListParams { cursor: Some(_) }) => {
                 responder.error(ErrorObject::invalid_params("tools/list: this cursor is not one of ours"));
             }
             Err(error) => responder.error(error),
@@ -185,23 +185,6 @@ impl ServedConversation {
         params: Option<&RawValue>,
         responder: Responder,
     ) {
-        #[derive(Deserialize)]
-        struct CallParams<'a> {
-            name: String,
-            #[serde(borrow)]
-            arguments: Option<&'a RawValue>,
-            #[serde(rename = "requestState", default)]
-            request_state: Option<String>,
-            #[serde(rename = "inputResponses", default)]
-            input_responses: Option<BTreeMap<String, Box<RawValue>>>,
-            #[serde(rename = "_meta", default)]
-            meta: CallMeta,
-        }
-        #[derive(Default, Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct CallMeta {
-            progress_token: Option<Value>,
-        }
         let params: CallParams<'_> = match read_params("tools/call", params) {
             Ok(params) => params,
             Err(error) => return responder.error(error),
@@ -216,7 +199,7 @@ impl ServedConversation {
             peer: self.peer.clone(),
             request: responder.id().clone(),
             news: NewsTarget::new(self.peer.clone(), token),
-            desk: None,
+            input_requests: None,
             forms: client.forms,
             cancelled: responder.cancelled(),
         };
@@ -241,7 +224,7 @@ impl ServedConversation {
                 (OfferedTool::SessionRead, ..) => session_read::run(&services, arguments.as_deref()).await,
             };
             match call.cancelled.is_cancelled() {
-                // Who has cancelled a request waits for no answer, and some take one for a mistake.
+                // A cancelled request gets no answer; some clients take one for an error.
                 true => responder.leave_unanswered(),
                 false => responder.ok(&style.result(outcome.to_json(), services.version)),
             }
@@ -249,12 +232,32 @@ impl ServedConversation {
     }
 }
 
+/// The parameters of `tools/call`.
+#[derive(Deserialize)]
+struct CallParams<'a> {
+    name: String,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(rename = "requestState", default)]
+    request_state: Option<String>,
+    #[serde(rename = "inputResponses", default)]
+    input_responses: Option<BTreeMap<String, Box<RawValue>>>,
+    #[serde(rename = "_meta", default)]
+    meta: CallMeta,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CallMeta {
+    progress_token: Option<Value>,
+}
+
 /// In a task of its own: it may go on through several requests.
 fn begin_ask(services: &McpServices, call: McpCall, arguments: Option<Box<RawValue>>) -> RunningAsk {
-    let (desk, questions) = mpsc::channel(1);
+    let (input_requests, questions) = mpsc::channel(1);
     let cancelled = CancellationToken::new();
     let (services, news, abort) = (services.clone(), call.news.clone(), cancelled.clone().drop_guard());
-    let call = McpCall { desk: Some(desk), cancelled, ..call };
+    let call = McpCall { input_requests: Some(input_requests), cancelled, ..call };
     let outcome = tokio::spawn(async move { ask::run(&services, &call, arguments.as_deref()).await });
     RunningAsk { outcome, questions, news, _abort: abort }
 }

@@ -1,4 +1,4 @@
-//! The calls of a turn that were not let through, and why, as whoever asked is told.
+//! The calls of a turn that were denied, and why, for the client that asked.
 
 use attache_core::chunk::{Chunk, Rest};
 use attache_core::metadata::own;

@@ -136,7 +136,7 @@ pub(crate) fn said(questions: &[Question], response: &RawValue) -> Answer {
     Answer::Said(questions.iter().enumerate().map(answer).collect())
 }
 
-/// A form of somebody else than the agent.
+/// A form that an MCP server of the session asks for, passed on to the client.
 pub(crate) fn passed_on(theirs: &Form, revision: Revision) -> Value {
     let message = shortened(&legible(&theirs.message), QUESTION_CHARACTERS);
     with_mode(json!({ "message": message, "requestedSchema": theirs.schema }), revision)

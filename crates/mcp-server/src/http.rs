@@ -80,7 +80,7 @@ async fn end(State(conversations): State<Conversations>, request: Request) -> Re
     }
 }
 
-/// A first message. A hello that is refused leaves nothing behind.
+/// A first message. A refused `initialize` leaves nothing behind.
 async fn begin(conversations: &Conversations, message: EnvelopeMessage, body: Bytes) -> Response {
     let conversation = match conversations.begin() {
         Ok(conversation) => conversation,
@@ -108,7 +108,7 @@ fn not_begun(failure: BeginFailure) -> Response {
     }
 }
 
-/// Passes a message on, and waits for what it brings about: for so long, before that becomes a stream.
+/// Passes a message on and waits for its answer; after this time the answer becomes a stream.
 async fn take(
     conversation: &HttpConversation,
     message: EnvelopeMessage,
@@ -142,7 +142,7 @@ async fn alone(
     body: Bytes,
 ) -> Response {
     let EnvelopeMessage::Request { id, method, params } = message else {
-        // There is nothing that such a client tells.
+        // A stateless client sends no notifications.
         return status(StatusCode::ACCEPTED);
     };
     let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
@@ -234,7 +234,7 @@ fn unreadable(refused: EnvelopeRefusal) -> Response {
     }
 }
 
-/// Of a message without a conversation.
+/// The answer to a message without a conversation.
 fn rpc_error(error: &ErrorObject) -> Response {
     rpc_error_to(None, error)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How long a client may take our list of tools for what it is: they change with the program only.
+/// How long a client may cache our list of tools: it changes with the program only.
 pub(crate) const LIST_LIFE: Duration = Duration::from_secs(60 * 60);
 
 /// Asks whose clients have to come back with an answer, and how long that may take: a person has to find the
@@ -25,13 +25,13 @@ pub(crate) const LINE_CHARACTERS: usize = 200;
 /// Calls of a turn whose titles are kept: only those that run are looked up again.
 pub(crate) const KNOWN_CALLS: usize = 256;
 
-/// Denied calls that are told; whoever was denied more often has the same reason each time.
+/// Denied calls that are listed; further ones have the same reasons.
 pub(crate) const DENIALS: usize = 50;
 
 /// Of what a call would do, in the question about it.
 pub(crate) const QUESTION_CHARACTERS: usize = 4_000;
 
-/// Of what somebody said to a question of the agent.
+/// Of a person's answer to a question of the agent.
 pub(crate) const SAID_CHARACTERS: usize = 16_000;
 
 /// Hits of a search: one screen, and more than is read to its end.

@@ -21,20 +21,20 @@ const QUESTION: &str = "question";
 
 /// A form that waits for its answer; dropped, there is none.
 #[derive(Debug)]
-pub(crate) struct DeskQuestion {
+pub(crate) struct InputQuestion {
     pub(crate) form: Value,
     pub(crate) answer: oneshot::Sender<Box<RawValue>>,
 }
 
-/// Where the news of a call go: a client that comes back listens at another place. A copy is the same.
+/// Where a call sends progress: a client that comes back has another token. Clones share the target.
 #[derive(Clone, Debug)]
 pub(crate) struct NewsTarget(
-    /// Why a lock: a request that comes back changes it, the turn tells. Held for a copy only.
+    /// Why a lock: a repeated request replaces it while the turn sends progress. Held for a copy only.
     Arc<Mutex<Option<(Peer, Value)>>>,
 );
 
 impl NewsTarget {
-    /// `token`: `None` where nobody wants any.
+    /// `token`: `None` if the client sent no progress token.
     pub(crate) fn new(peer: Peer, token: Option<Value>) -> Self {
         Self(Arc::new(Mutex::new(token.map(|token| (peer, token)))))
     }
@@ -57,7 +57,7 @@ impl NewsTarget {
 #[derive(Debug)]
 pub(crate) struct RunningAsk {
     pub(crate) outcome: JoinHandle<CallOutcome>,
-    pub(crate) questions: mpsc::Receiver<DeskQuestion>,
+    pub(crate) questions: mpsc::Receiver<InputQuestion>,
     pub(crate) news: NewsTarget,
     pub(crate) _abort: DropGuard,
 }
@@ -68,7 +68,7 @@ struct ParkedAsk {
     answer: oneshot::Sender<Box<RawValue>>,
 }
 
-/// Those that wait. A copy is the same.
+/// The asks that wait for a person. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParkedAsks(
     /// Why a lock: requests come and go in tasks of their own. Held for look-ups only.
@@ -85,7 +85,7 @@ impl ParkedAsks {
         let gone = responder.cancelled();
         tokio::select! {
             biased;
-            // Nobody waits any more: what runs is aborted.
+            // The client did not come back: the turn is aborted.
             () = gone.cancelled() => responder.leave_unanswered(),
             outcome = &mut running.outcome => {
                 let failed = |_| CallOutcome::failed("the call failed");
@@ -122,8 +122,8 @@ impl ParkedAsks {
         self.go_on(running, responder, version).await;
     }
 
-    fn park(&self, running: RunningAsk, question: DeskQuestion) -> Result<Value, String> {
-        let DeskQuestion { form, answer } = question;
+    fn park(&self, running: RunningAsk, question: InputQuestion) -> Result<Value, String> {
+        let InputQuestion { form, answer } = question;
         let state = random_name(NAME_BYTES).map_err(|error| error.to_string())?;
         let mut parked = self.lock();
         if parked.len() >= PARKED_ASKS {

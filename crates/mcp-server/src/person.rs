@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::conversation::McpCall;
 use crate::forms;
-use crate::parked::DeskQuestion;
+use crate::parked::InputQuestion;
 use crate::revision::Revision;
 
 /// Under this key the parameters of a question name the request in whose course it is asked.
@@ -38,27 +38,27 @@ impl FormSupport {
     }
 }
 
-/// Takes part in a session for as long as it is asked.
+/// Takes part in a session while a call runs.
 #[derive(Clone, Debug)]
 pub(crate) struct McpPerson {
     peer: Peer,
     request: RequestId,
     forms: FormSupport,
-    /// Of a client that can't be asked in the midst of a call.
-    desk: Option<mpsc::Sender<DeskQuestion>>,
+    /// Stateless clients only: where questions are queued.
+    input_requests: Option<mpsc::Sender<InputQuestion>>,
 }
 
 impl McpPerson {
     pub(crate) fn of(call: &McpCall) -> Arc<Self> {
-        let McpCall { peer, request, forms, desk, .. } = call.clone();
-        Arc::new(Self { peer, request, forms, desk })
+        let McpCall { peer, request, forms, input_requests, .. } = call.clone();
+        Arc::new(Self { peer, request, forms, input_requests })
     }
 
-    /// Waits as long as it takes; dropping the future withdraws the question.
+    /// Waits without a deadline; dropping the future withdraws the question.
     async fn fill_in(&self, mut form: Value) -> Result<Box<RawValue>, RequestError> {
-        if let Some(desk) = &self.desk {
+        if let Some(input_requests) = &self.input_requests {
             let (answer, answered) = oneshot::channel();
-            desk.send(DeskQuestion { form, answer }).await.map_err(|_| RequestError::Closed)?;
+            input_requests.send(InputQuestion { form, answer }).await.map_err(|_| RequestError::Closed)?;
             return answered.await.map_err(|_| RequestError::Closed);
         }
         let request: Value = serde_json::from_str(self.request.as_json()).unwrap_or_default();

@@ -8,7 +8,7 @@ pub(crate) const REVISIONS: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26
 pub(crate) struct Revision(usize);
 
 impl Revision {
-    /// The one that was asked for, if it is known; else the newest, which the client may refuse.
+    /// The requested revision if we know it; else our newest, which the client may refuse.
     pub(crate) fn agreed(asked: &str) -> Self {
         Self::known(asked).unwrap_or(Self(0))
     }

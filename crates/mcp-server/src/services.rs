@@ -27,7 +27,7 @@ pub trait McpHost: Send + Sync + Debug {
     ) -> BoxFuture<'static, Result<(), String>>;
 }
 
-/// What all conversations of a process share. A copy is the same.
+/// What all conversations of a process share. Clones share it too.
 #[derive(Clone, Debug)]
 pub struct McpServices {
     pub(crate) hub: Hub,
@@ -62,7 +62,7 @@ impl McpServices {
         }
     }
 
-    /// `None`: somebody else asks this session already.
+    /// `None`: another call is asking this session already.
     pub(crate) fn begin_to_ask(&self, session: &SessionId) -> Option<AskedSession> {
         let is_new = self.asked.lock().insert(session.clone());
         is_new.then(|| AskedSession { all: self.asked.clone(), session: session.clone() })

@@ -50,7 +50,7 @@ struct SessionPage {
     next: Option<i64>,
 }
 
-/// A message as it is told.
+/// A message as it is reported.
 #[derive(Debug)]
 struct ReadMessage {
     number: i64,

@@ -92,7 +92,7 @@ fn other_revision(wanted: &Value) -> ErrorObject {
         .with_data(json!({ "supported": supported, "requested": wanted }))
 }
 
-/// The same of a revision that only a header names.
+/// For a revision that only a header names.
 pub(crate) fn unknown_revision(header: &str) -> ErrorObject {
     other_revision(&header.into())
 }
@@ -105,7 +105,7 @@ pub(crate) struct SaidInHeaders<'a> {
     pub(crate) name: Option<&'a str>,
 }
 
-/// Who looks at headers only must not be told something else than who looks at the body.
+/// Headers must agree with the body: a proxy that reads headers only must see the same request.
 pub(crate) fn check_headers(
     said: SaidInHeaders<'_>,
     method: &str,
@@ -113,7 +113,7 @@ pub(crate) fn check_headers(
 ) -> Result<(), ErrorObject> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Named {
+    struct ToolName {
         name: Option<String>,
     }
     let differs = |header: &str| {
@@ -126,7 +126,8 @@ pub(crate) fn check_headers(
     if said.method != Some(method) {
         return differs("Mcp-Method");
     }
-    let named: Named = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
+    let named: ToolName =
+        params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
     match (method, named.name) {
         ("tools/call", Some(name)) if said.name.map(decoded).as_deref() != Some(name.as_str()) => {
             differs("Mcp-Name")
@@ -145,10 +146,10 @@ fn decoded(value: &str) -> String {
 /// The code of the error that an answer is, if it is one.
 pub(crate) fn error_code(answer: &[u8]) -> Option<i32> {
     #[derive(Deserialize)]
-    struct Answer {
+    struct ErrorAnswer {
         error: Option<ErrorObject>,
     }
-    Some(serde_json::from_slice::<Answer>(answer).ok()?.error?.code)
+    Some(serde_json::from_slice::<ErrorAnswer>(answer).ok()?.error?.code)
 }
 
 #[cfg(test)]

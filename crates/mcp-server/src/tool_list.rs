@@ -1,4 +1,4 @@
-//! What clients are told of our tools: names, descriptions, schemas of what goes in and what comes out.
+//! The list of our tools for clients: names, descriptions, schemas of input and output.
 
 use serde_json::{Value, json};
 

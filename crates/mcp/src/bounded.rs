@@ -8,7 +8,7 @@ use attache_sandbox::scratch_file;
 
 use crate::limits::{RESULT_BYTES, RESULT_HEAD_BYTES};
 
-/// What a model gets of a text.
+/// The part of a text that a model gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CutText {
     pub(crate) text: String,

@@ -1,4 +1,4 @@
-//! One conversation with a server: says hello, lists tools, calls them. Knows no transport and no session.
+//! One conversation with a server: initializes, lists tools, calls them. Knows no transport and no session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,36 +31,36 @@ mod tasks;
 use inputs::ResultKind;
 use stateless::{RequestMeta, STATELESS_REVISIONS};
 
-/// The newest revision with a hello; servers answer with theirs, which may be older.
+/// The newest revision with `initialize`; servers answer with theirs, which may be older.
 pub(crate) const REVISION: &str = "2025-11-25";
 
-/// A server that has said hello.
+/// An initialized server.
 #[derive(Clone, Debug)]
 pub(crate) struct ServerClient {
     peer: Peer,
     events: Arc<ServerEvents>,
     deadlines: ServerDeadlines,
     has: ServerOffers,
-    /// What goes with every request; `None` where both sides have said hello.
+    /// Metadata of every request to a stateless server; `None` for an initialized one.
     meta: Option<Arc<RequestMeta>>,
     agreement: Option<HttpAgreement>,
 }
 
-/// What it said that it has.
+/// Its capabilities.
 #[derive(Clone, Copy, Debug)]
 struct ServerOffers {
     tools: bool,
-    /// It tells of other tools or prompts.
+    /// It notifies of changed lists of tools or prompts.
     list_changes: bool,
     resources: bool,
-    /// It tells of changed resources.
+    /// It notifies of changed resources.
     subscriptions: bool,
     prompts: bool,
     completions: bool,
     tasks: bool,
 }
 
-/// A source that tells when it had to skip a message.
+/// A source that signals when it had to skip a message.
 struct WatchedSource<S> {
     source: S,
     events: Arc<ServerEvents>,
@@ -79,7 +79,7 @@ impl<S: MessageSource> MessageSource for WatchedSource<S> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Hello {
+struct InitializeResult {
     protocol_version: String,
     #[serde(default)]
     capabilities: Capabilities,
@@ -121,7 +121,7 @@ impl Capabilities {
     }
 }
 
-/// What we are and can, as a server is told.
+/// Our name and capabilities, as they are sent to a server.
 fn introduction(events: &ServerEvents, roots: RootsChange) -> Value {
     let mut capabilities = json!({
         "roots": { "listChanged": roots == RootsChange::Told },
@@ -140,7 +140,7 @@ fn introduction(events: &ServerEvents, roots: RootsChange) -> Value {
 /// What becomes of a server whose session gets other roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootsChange {
-    /// It is told.
+    /// The server is notified.
     Told,
     /// Another one is started: what its sandbox mounts can't change.
     Another,
@@ -168,7 +168,7 @@ pub(crate) async fn connect(
     let answer = peer.request("initialize", &params, Some(deadlines.connect)).await;
     let (has, meta) = match answer {
         Ok(answer) => greeted(&peer, &answer, agreement).await?,
-        // One that knows no hello says so: newer revisions have none.
+        // A server without `initialize` says so: newer revisions have none.
         Err(RequestError::Remote(refusal)) => {
             if let Some(agreement) = agreement {
                 agreement.set_stateless(STATELESS_REVISIONS[0]);
@@ -184,13 +184,13 @@ pub(crate) async fn connect(
     Ok((client, connection))
 }
 
-/// Ends the hello.
+/// Completes the initialization.
 async fn greeted(
     peer: &Peer,
     answer: &RawValue,
     agreement: Option<&HttpAgreement>,
 ) -> Result<(ServerOffers, Option<Arc<RequestMeta>>), String> {
-    let hello: Hello = serde_json::from_str(answer.get())
+    let hello: InitializeResult = serde_json::from_str(answer.get())
         .map_err(|error| format!("its answer to initialize is not understood: {error}"))?;
     if let Some(agreement) = agreement {
         agreement.set_greeted(&hello.protocol_version);
@@ -228,7 +228,7 @@ impl ServerClient {
         Ok(listing)
     }
 
-    /// One request, with what a server without a hello wants of each.
+    /// One request, with the metadata that a stateless server needs in each.
     async fn ask(
         &self,
         method: &str,
@@ -241,7 +241,7 @@ impl ServerClient {
         }
     }
 
-    /// Calls a tool. Dropped before it is done, the server is told that it is cancelled.
+    /// Calls a tool. Dropping the future sends a cancellation to the server.
     pub(crate) async fn call(
         &self,
         tool: &ListedTool,

@@ -22,7 +22,7 @@ use crate::listing::shortened;
 /// The code of an error that says: not before the user has been somewhere.
 pub(crate) const ADDRESS_NEEDED: i32 = -32042;
 
-/// What a server wants to know of a user.
+/// A question of a server to the user.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Elicitation {
@@ -69,7 +69,7 @@ impl ReadElicitation {
     }
 }
 
-/// Who is asked, and until when.
+/// The client that is asked, and until when.
 struct AskedUser {
     client: Arc<dyn Delegate>,
     call_id: CallId,
@@ -100,7 +100,7 @@ impl ServerEvents {
         tokio::spawn(async move { responder.ok(&events.put(question, caller, over).await) });
     }
 
-    /// The same where the server wants it before it answers a request of ours. `None`: nobody can be asked.
+    /// For a server that wants it before it answers a request of ours. `None`: there is no one to ask.
     pub(crate) async fn elicited(
         &self,
         params: Option<&RawValue>,
@@ -158,7 +158,7 @@ impl ServerEvents {
         }
     }
 
-    /// Shows the user where they are wanted. What they do there is between them and that place.
+    /// Shows the user an address to visit. What they do there stays between them and that site.
     async fn offer(&self, question: &Elicitation, address: &Url, asked: AskedUser) -> FormAnswer {
         let AskedUser { client, call_id, over } = asked;
         let id = offer_id();
@@ -192,12 +192,14 @@ impl ServerEvents {
     pub(crate) fn address_done(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Done {
+        struct AddressDone {
             elicitation_id: String,
         }
-        let Some(Ok(done)) = params.map(|params| serde_json::from_str::<Done>(params.get())) else { return };
+        let Some(Ok(done)) = params.map(|params| serde_json::from_str::<AddressDone>(params.get())) else {
+            return;
+        };
         let mut open = self.addresses();
-        // What it never offered, it can't end.
+        // It can end only what it began.
         let Some(at) = open.iter().position(|known| known.theirs == done.elicitation_id) else { return };
         let OpenAddress { ours, client, .. } = open.remove(at);
         tokio::spawn(async move { client.address_done(ours).await });
@@ -237,7 +239,7 @@ impl ServerEvents {
     }
 }
 
-/// Of an address, as clients know it.
+/// The id of an address, as clients know it.
 pub(crate) fn offer_id() -> String {
     static LAST: AtomicU64 = AtomicU64::new(0);
     format!("mcp-{}", LAST.fetch_add(1, Ordering::Relaxed) + 1)

@@ -1,4 +1,4 @@
-//! What a server asks and tells by itself. Answers at once and believes nothing; never waits.
+//! Requests and notifications of a server. Answers at once, validates everything, never waits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ pub(crate) struct ServerEvents {
     name: String,
     sampling: ServerSampling,
     roots: watch::Receiver<Vec<PathBuf>>,
-    /// Of all connections to this server.
+    /// Shared by all connections to this server.
     subscriptions: Arc<Subscriptions>,
     /// Why a lock: users agree in other tasks than the reader's. Held for look-ups only.
     addresses: Mutex<Vec<OpenAddress>>,
@@ -103,7 +103,7 @@ impl CallQuestions {
     }
 }
 
-/// That somebody is asked.
+/// A person is being asked.
 #[derive(Debug)]
 pub(crate) struct AskingMark<'a>(&'a AtomicUsize);
 
@@ -182,7 +182,7 @@ impl ServerEvents {
         Some((call.caller.clone(), call.over.clone()))
     }
 
-    /// Somebody is asked for as long as this lives: no call is held to a dead-line meanwhile.
+    /// While this lives, a person is being asked: no call has a deadline meanwhile.
     pub(crate) fn asking(&self) -> AskingMark<'_> {
         self.asking.fetch_add(1, Ordering::Relaxed);
         AskingMark(&self.asking)
@@ -208,7 +208,7 @@ impl ServerEvents {
     fn progressed(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Progress {
+        struct ProgressNotice {
             progress_token: Value,
             #[serde(default)]
             progress: f64,
@@ -217,7 +217,7 @@ impl ServerEvents {
             #[serde(default)]
             message: Option<String>,
         }
-        let Some(Ok(news)) = params.map(|params| serde_json::from_str::<Progress>(params.get())) else {
+        let Some(Ok(news)) = params.map(|params| serde_json::from_str::<ProgressNotice>(params.get())) else {
             return;
         };
         let Some(number) = news.progress_token.as_u64() else { return };

@@ -42,11 +42,11 @@ const SESSION: &str = "mcp-session-id";
 const REVISION: &str = "mcp-protocol-version";
 const EVENTS: &str = "text/event-stream";
 
-/// What is known of a server by everything that talks to it.
+/// State of a server that all its requests share.
 #[derive(Debug)]
 struct HttpServer {
     client: Client,
-    /// Where messages are posted; told by the server itself in the older way.
+    /// Where messages are posted; servers of the older transport name it themselves.
     post: Url,
     headers: HeaderMap,
     /// `None` where its entry says who we are.
@@ -66,7 +66,7 @@ struct HttpServer {
 struct Agreed {
     session: Option<HeaderValue>,
     revision: Option<HeaderValue>,
-    /// What a server without a hello wants in headers; `None` for one that said hello.
+    /// Headers for a stateless server; `None` for an initialized one.
     stateless: Option<Arc<HeaderArguments>>,
 }
 
@@ -166,7 +166,7 @@ fn server(
 }
 
 impl HttpAgreement {
-    /// Both have said hello: from now on the server is listened to.
+    /// Initialized: from now on the server's own messages are received.
     pub(crate) fn set_greeted(&self, revision: &str) {
         let revision = HeaderValue::from_str(revision).ok();
         self.0.lock().revision = revision;
@@ -174,7 +174,7 @@ impl HttpAgreement {
         tokio::spawn(self.0.over.clone().run_until_cancelled_owned(async move { server.listen().await }));
     }
 
-    /// There is no hello: each request is for itself.
+    /// Stateless: each request is complete by itself.
     pub(crate) fn set_stateless(&self, revision: &'static str) {
         let revision = Some(HeaderValue::from_static(revision));
         *self.0.lock() = Agreed { session: None, revision, stateless: Some(Arc::default()) };
@@ -212,7 +212,7 @@ impl HttpServer {
         headers
     }
 
-    /// What the server says unasked. Many have nothing to say, and refuse.
+    /// The stream of the server's own messages. Many servers have none and refuse it.
     async fn listen(&self) {
         let mut last_event: Option<String> = None;
         loop {
@@ -260,7 +260,7 @@ impl HttpServer {
         self.end_without_login();
     }
 
-    /// Whoever keeps the server waits for a login, and then begins anew.
+    /// `server` waits for a login, and then connects anew.
     fn end_without_login(&self) {
         if self.needs_login() {
             self.over.cancel();
@@ -311,7 +311,7 @@ impl HttpServer {
         Ok(())
     }
 
-    /// Nobody takes it where the connection is over.
+    /// It is dropped if the connection is over.
     async fn give(&self, message: Bytes) {
         drop(self.incoming.send(message).await);
     }

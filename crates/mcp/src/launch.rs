@@ -65,7 +65,7 @@ impl Sink for NoOutput {
 /// Longer than any process runs, and still a time that a clock can be set to.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// The streams of a server: what it says, and what it is told.
+/// The streams of a server: its output and its input.
 pub(crate) type ServerStreams = (pipe::Receiver, pipe::Sender);
 
 /// Starts the program. Blocks: looks at the disk, and for a sandbox if that is not known yet.
@@ -106,7 +106,7 @@ pub(crate) fn launch(
         let end = watch(tree, &cancel, FOR_EVER, &mut NoOutput);
         // What holds the tree is kept until then.
         drop(confined);
-        // Nobody may be waiting any more.
+        // The receiver may be gone.
         drop(tell.send(end));
     })?;
     Ok(StartedServer { pipes, lifeline: lifeline.into(), ended })

@@ -20,7 +20,7 @@ pub(crate) const HTTP_CONNECT: Duration = Duration::from_secs(15);
 /// How long the next message waits for a notification to be taken.
 pub(crate) const HTTP_NOTICE: Duration = Duration::from_secs(5);
 
-/// What is read of an answer that says why it is no answer.
+/// Bytes that are read of an error answer.
 pub(crate) const HTTP_ERROR_BYTES: usize = 2 * 1024;
 
 /// Redirects within one server; more is a loop.
@@ -41,7 +41,7 @@ pub(crate) const HTTP_ERROR_MESSAGE_BYTES: usize = 64 * 1024;
 /// Between two tries to listen to a server that hung up.
 pub(crate) const LISTEN_AGAIN: Duration = Duration::from_secs(5);
 
-/// Tools of one server: ten times what the largest ones have. What is beyond is left out and told.
+/// Tools of one server: ten times what the largest ones have. Further ones are left out, with a notice.
 pub(crate) const SERVER_TOOLS: usize = 5_000;
 
 /// Pages of one list; a server that never ends its list is cut here.
@@ -62,10 +62,10 @@ pub(crate) const SCHEMA_DEPTH: usize = 64;
 /// What every provider takes as a name.
 pub(crate) const NAME_CHARACTERS: usize = 64;
 
-/// Of a description, in the prompt of every request.
+/// Characters of a description, which is part of every request.
 pub(crate) const DESCRIPTION_CHARACTERS: usize = 200;
 
-/// Of a title, as clients show it.
+/// Characters of a title, as clients show it.
 pub(crate) const TITLE_CHARACTERS: usize = 80;
 
 /// What a model gets of a result; the rest is in a file. The same as of a command.
@@ -80,16 +80,16 @@ pub(crate) const LISTED_RESOURCES: usize = 200;
 /// Pieces of one result that are looked at.
 pub(crate) const RESULT_ITEMS: usize = 200;
 
-/// What is shown of a call while it runs.
+/// Progress lines of a running call.
 pub(crate) const PROGRESS_LINES: usize = 20;
 
 /// Between two looks of a client at it: a server may say more than anybody reads.
 pub(crate) const PROGRESS_PAUSE: Duration = Duration::from_millis(100);
 
-/// Of one line of it.
+/// Characters of one progress line.
 pub(crate) const PROGRESS_CHARACTERS: usize = 200;
 
-/// Of a question of a server to the user.
+/// Characters of a server's question to the user.
 pub(crate) const QUESTION_CHARACTERS: usize = 1_000;
 
 /// Questions to the user in one call; whoever wants more than that nags.
@@ -146,7 +146,7 @@ pub(crate) const END_TIME: Duration = Duration::from_secs(3);
 /// Prompts of one server: as many as a menu of commands can be searched in.
 pub(crate) const SERVER_PROMPTS: usize = 100;
 
-/// Of one prompt; more is not typed.
+/// Arguments of one prompt; more is not typed.
 pub(crate) const PROMPT_ARGUMENTS: usize = 16;
 
 /// A name of a prompt or of an argument, which is shown in a menu.
@@ -192,7 +192,7 @@ pub(crate) const TASK_POLL: Duration = Duration::from_secs(1);
 pub(crate) const TASK_POLLS: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(10);
 
-/// Of a header that says why a request is refused: a handful of words and an address.
+/// Bytes of a `WWW-Authenticate` header: a handful of words and an address.
 pub(crate) const CHALLENGE_BYTES: usize = 8 * 1024;
 
 /// Parameters and schemes of such a header.
@@ -222,13 +222,13 @@ pub(crate) const TOKEN_LIFE: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// How long before its end a token is renewed: longer than a request is under way.
 pub(crate) const RENEW_BEFORE: Duration = Duration::from_secs(30);
 
-/// How often a server that needs a login looks whether somebody has logged in; a look costs one `stat`.
+/// How often a server that needs a login checks whether there is one now; a check costs one `stat`.
 pub(crate) const LOGIN_LOOK: Duration = Duration::from_secs(1);
 
 /// How long a person may take to log in: to find a password, and a second device.
 pub(crate) const LOGIN_TIME: Duration = Duration::from_secs(10 * 60);
 
-/// What a browser sends when it comes back: one line with an answer, and headers.
+/// Bytes of a browser's redirect: one line with an answer, and headers.
 pub(crate) const REDIRECT_BYTES: usize = 32 * 1024;
 
 /// How long it may take to send that, and to take our page.

@@ -32,7 +32,7 @@ impl TakenNames {
         self.take_with('_', server, tool)
     }
 
-    /// The same with another sign between its halves.
+    /// With another separator between its halves.
     pub(crate) fn take_with(&mut self, between: char, server: &str, tool: &str) -> String {
         let whole = format!("{}{between}{}", sanitised(server), sanitised(tool));
         let fits = whole.len() <= NAME_CHARACTERS && !self.0.contains(&plain(&whole));

@@ -65,10 +65,10 @@ impl std::fmt::Debug for Variables {
     }
 }
 
-/// What a host says of servers.
+/// The host's settings for servers.
 #[derive(Clone, Debug)]
 pub struct McpSettings {
-    /// Of the user's own configuration.
+    /// Servers of the user's own configuration.
     pub entries: Vec<ServerEntry>,
     /// All names that the user has configured, those of switched off servers too: a project can't have them.
     pub names: Vec<String>,
@@ -85,12 +85,12 @@ pub struct HostServers {
     running: Mutex<Vec<RunningEntry>>,
 }
 
-/// A server that runs for somebody.
+/// A running server.
 #[derive(Debug)]
 struct RunningEntry {
     key: ServerKey,
     server: Weak<Server>,
-    /// The only session that ever had it, as far as it is only one.
+    /// `Some` while exactly one session has used it.
     only: Option<SessionId>,
 }
 

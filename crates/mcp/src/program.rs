@@ -196,7 +196,7 @@ mod tests {
         assert!(error.contains("KEY is not set"), "{error}");
     }
 
-    /// Whoever writes a project's files would get them.
+    /// Else the author of a project's files would get them.
     #[test]
     fn a_project_gets_none_of_our_own_keys() {
         let variables = Variables::from_pairs(&[("KEY", "k")]).with_own_keys(["KEY".to_owned()].into_iter());

@@ -25,12 +25,12 @@ struct NamedResource {
     mime_type: Option<String>,
 }
 
-/// What a call about resources wants.
+/// The arguments of a call about resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResourceWish<'a> {
     List,
     Read(&'a str),
-    /// What an argument of a template could be, given its beginning.
+    /// Completions for an argument of a template.
     Complete {
         template: &'a str,
         argument: &'a str,
@@ -79,20 +79,20 @@ pub(crate) fn listed(page: &RawValue, room: usize) -> (Vec<String>, Option<Strin
 pub(crate) fn suggested(answer: &RawValue) -> Vec<String> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
-    struct Completion {
+    struct CompletionValues {
         values: Vec<String>,
     }
     #[derive(Default, Deserialize)]
     #[serde(default)]
     struct Completed {
-        completion: Completion,
+        completion: CompletionValues,
     }
     let Completed { completion } = serde_json::from_str(answer.get()).unwrap_or_default();
     let values = completion.values.iter().filter(|value| !value.is_empty()).take(SUGGESTIONS);
     values.map(|value| shortened(value, TITLE_CHARACTERS)).collect()
 }
 
-/// The same as a text for a model.
+/// The values as a text for a model.
 pub(crate) fn choices(argument: &str, values: &[String]) -> String {
     match values {
         [] => format!("Nothing is suggested for {}.", shortened(argument, TITLE_CHARACTERS)),
@@ -110,12 +110,12 @@ pub(crate) fn as_text(text: &str) -> Option<Box<RawValue>> {
 /// What was read, as the result of a call.
 pub(crate) fn as_result(read: &RawValue) -> Result<Box<RawValue>, String> {
     #[derive(Deserialize)]
-    struct Contents<'a> {
+    struct ReadContents<'a> {
         #[serde(borrow, default)]
         contents: Vec<&'a RawValue>,
     }
     let strange = |error: serde_json::Error| format!("what was read is not understood: {error}");
-    let Contents { contents } = serde_json::from_str(read.get()).map_err(strange)?;
+    let ReadContents { contents } = serde_json::from_str(read.get()).map_err(strange)?;
     let items: Vec<String> =
         contents.iter().map(|item| format!(r#"{{"type":"resource","resource":{item}}}"#)).collect();
     RawValue::from_string(format!(r#"{{"content":[{}]}}"#, items.join(","))).map_err(strange)

@@ -50,7 +50,7 @@ struct ItemResource {
     blob: Option<String>,
 }
 
-/// What a result adds up to.
+/// A result as it is collected.
 #[derive(Default)]
 struct ResultParts {
     /// For the model and the client alike.
@@ -193,7 +193,7 @@ async fn keep(bytes: &[u8], tool: &str, mime: &str, scratch: &Path) -> std::io::
 }
 
 fn pretty(raw: &RawValue) -> String {
-    // Only what is small enough to be read by somebody is laid out.
+    // Only what is small enough to be read is laid out.
     let small = Some(raw.get()).filter(|text| text.len() <= 64 * 1024);
     let value: Option<Value> = small.and_then(|text| serde_json::from_str(text).ok());
     let laid_out = value.and_then(|value| serde_json::to_string_pretty(&value).ok());

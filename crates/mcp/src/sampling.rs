@@ -24,7 +24,7 @@ const REFUSED: i32 = -1;
 
 const ONLY_IN_CALLS: &str = "a model can be asked only within a call";
 
-/// What the servers of one session have used of a model.
+/// Tokens that the servers of one session have used.
 #[derive(Debug, Default)]
 pub(crate) struct SamplingBudget(
     /// Why a lock: servers ask in tasks of their own. Held for a sum only.
@@ -95,7 +95,7 @@ impl ServerEvents {
         });
     }
 
-    /// The same where the server wants it before it answers a request of ours.
+    /// For a server that wants it before it answers a request of ours.
     pub(crate) async fn sampled(
         &self,
         params: Option<&RawValue>,

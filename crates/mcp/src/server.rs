@@ -34,7 +34,7 @@ pub(crate) struct ServerView {
     /// Grows when they become others.
     pub(crate) generation: u64,
     pub(crate) prompts: Arc<[ListedPrompt]>,
-    /// The same for prompts.
+    /// For prompts.
     pub(crate) prompts_generation: u64,
     /// Tools that were too many.
     pub(crate) left_out: usize,
@@ -134,7 +134,7 @@ struct Loss {
 
 enum TryAgain {
     Later,
-    /// Once somebody has logged in.
+    /// After a login.
     AfterLogin(Arc<ServerAccess>, LoginNeed),
     /// Nothing would be different.
     Never,
@@ -159,7 +159,7 @@ impl Loss {
         Self { why, again: TryAgain::Never }
     }
 
-    /// Of a server that may want a login, which is then why.
+    /// The failure of a server that may need a login; then that is the reason.
     fn of_remote(why: String, access: Option<&Arc<ServerAccess>>) -> Self {
         match access.and_then(|access| Some((access.clone(), access.login_need()?))) {
             Some((access, need)) => {
@@ -170,7 +170,7 @@ impl Loss {
     }
 }
 
-/// A server that has said hello.
+/// An initialized server.
 struct LiveServer {
     client: ServerClient,
     connection: Connection,
@@ -241,7 +241,7 @@ impl Keeper {
         });
     }
 
-    /// From nothing to its hello.
+    /// Starts it and initializes.
     async fn connect(&self) -> Result<LiveServer, Loss> {
         let ServerPlan { entry, roots, subscriptions, site, variables, .. } = &self.plan;
         let resolved = program::resolve(entry, &site.workspace.root, variables).map_err(Loss::for_good)?;
@@ -315,7 +315,7 @@ impl Keeper {
         }
     }
 
-    /// Until it is lost. What it lists is seen by sessions from their next turn on.
+    /// Runs until it is lost. Sessions see a new list from their next turn on.
     async fn serve(&self, live: &mut LiveServer) -> Loss {
         let mut roots = self.plan.roots.clone();
         roots.mark_unchanged();

@@ -56,7 +56,7 @@ struct Member {
     about: String,
     /// Its program, arguments, names of variables or address; no value of a variable or header.
     reached: String,
-    /// What is needed to log in to it; `None` while nobody has consented to it.
+    /// What is needed to log in to it; `None` until the user consented to the server.
     login: Option<LoginPlan>,
     kind: MemberKind,
 }
@@ -80,7 +80,7 @@ struct RunningServer {
     is_told: bool,
     /// Names stay what they were when a tool comes back.
     given: HashMap<String, String>,
-    /// The same for commands of prompts.
+    /// For commands of prompts.
     given_commands: HashMap<String, String>,
     subscriptions: Arc<Subscriptions>,
     share: Arc<SessionShare>,

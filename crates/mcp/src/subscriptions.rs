@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::limits::{NAMED_RESOURCES, SUBSCRIPTIONS};
 use crate::listing::shortened;
 
-/// Of one server, through all of its connections.
+/// Changes of one server, through all of its connections.
 #[derive(Debug, Default)]
 pub(crate) struct Subscriptions(
     /// Why a lock: readers of connections count, calls and sessions look. Held for look-ups only.
@@ -50,7 +50,7 @@ impl Subscriptions {
     }
 }
 
-/// What one session has read of a server, each as it was told last.
+/// What one session has read of a server, each in the state that the model knows.
 #[derive(Debug, Default)]
 pub(crate) struct ReadResources(
     /// Why a lock: calls of one turn run side by side.
@@ -70,7 +70,7 @@ impl ReadResources {
         }
     }
 
-    /// Those that have changed since they were read or told of, made harmless.
+    /// Resources that changed since they were read or reported, made harmless.
     pub(crate) fn news(&self, subscriptions: &Subscriptions) -> Vec<String> {
         let mut changed = Vec::new();
         for (uri, told) in self.lock().iter_mut() {

@@ -38,11 +38,11 @@ pub(crate) struct McpTool {
     identity: ToolIdentity,
 }
 
-/// What a session has of one server beside its tools.
+/// State that a session keeps of one server beside its tools.
 #[derive(Debug, Default)]
 pub(crate) struct SessionShare {
     pub(crate) read: ReadResources,
-    /// Of all its servers.
+    /// State that all its servers share.
     pub(crate) budget: Arc<SamplingBudget>,
 }
 
@@ -160,7 +160,7 @@ impl McpTool {
         let answer = tokio::select! {
             biased;
             answer = calling => answer,
-            // Dropping the call tells the server.
+            // Dropping the call cancels it at the server.
             () = runtime.cancel.cancelled() => Err(CallFailure::Refused("cancelled".to_owned())),
             never = live.show(|text| {
                 let content = vec![Shown::Text { text: fenced(&text) }];

@@ -83,7 +83,7 @@ pub(crate) fn is_of(program: &ResolvedProgram, workspace: &Workspace, path: Opti
     let is_interpreter = INTERPRETERS.iter().any(|known| is_version_of(name, known));
     let is_package_runner = PACKAGE_RUNNERS.contains(&name);
     let package = arguments.iter().position(|word| !word.as_bytes().starts_with(b"-"));
-    // What an interpreter runs: the first that is there. What comes behind it is data.
+    // An interpreter runs the first file that exists; the arguments after it are data.
     let is_there = |word: &OsString| !word.as_bytes().starts_with(b"-") && place.start.join(word).exists();
     let script = arguments.iter().position(is_there).filter(|_| is_interpreter);
     arguments.iter().enumerate().any(|(at, word)| {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use attache_core::environment;
+use attache_core::data_name::DataName;
 use attache_core::hooks;
 use attache_core::part::{Part, Passage, ToolPart, ToolState};
 use attache_core::picture::Picture;
@@ -12,7 +12,7 @@ use attache_core::ports::model::ModelInfo;
 use attache_core::ports::{ModelError, ModelRequest};
 pub(crate) use attache_core::prompt::media::Kind as MediaKind;
 use attache_core::prompt::media::Marks;
-use attache_core::prompt::shelf::{self, CONTEXT};
+use attache_core::prompt::shelf;
 use attache_core::prompt::{BLOB_SCHEME, name_of_uri};
 use attache_core::slash_commands;
 use base64::Engine;
@@ -75,17 +75,17 @@ pub(crate) fn piece<'a>(
     match part {
         Part::Text { text, .. } => Some(PromptPiece::Text(Cow::Borrowed(text))),
         Part::File { .. } => FilePart::of(part).map(|about| about.piece(info, blobs)),
-        Part::Data { name, data, .. } if name == "file-ref" => Some(reference(data, info, fetches)),
-        Part::Data { name, data, .. } if name == CONTEXT => {
+        Part::Data { name, data, .. } if *name == DataName::FileRef => Some(reference(data, info, fetches)),
+        Part::Data { name, data, .. } if *name == DataName::Context => {
             Some(PromptPiece::Text(context(data, blobs).into()))
         }
-        Part::Data { name, data, .. } if name == environment::PART_NAME => {
+        Part::Data { name, data, .. } if *name == DataName::Environment => {
             data.get("text").and_then(Value::as_str).map(|text| PromptPiece::Text(text.into()))
         }
-        Part::Data { name, data, .. } if name == hooks::PART_NAME => {
+        Part::Data { name, data, .. } if *name == DataName::Hook => {
             hooks::told_to_model(data).map(|text| PromptPiece::Text(text.into()))
         }
-        Part::Data { name, .. } if name == slash_commands::PART_NAME => {
+        Part::Data { name, .. } if *name == DataName::Command => {
             slash_commands::expansion(part).map(|text| PromptPiece::Text(text.into()))
         }
         Part::Data { .. }
@@ -350,7 +350,9 @@ pub(crate) fn wanted<'a>(
             let picture = picture_of(tool).filter(|picture| is_shown(*picture, info))?;
             Some(NeededBlob::Media(picture.digest))
         }
-        Part::Data { name, data, .. } if name == CONTEXT => shelf::shelved_text(data).map(NeededBlob::Text),
+        Part::Data { name, data, .. } if *name == DataName::Context => {
+            shelf::shelved_text(data).map(NeededBlob::Text)
+        }
         other => {
             let attachment = FilePart::of(other).filter(|attachment| attachment.shown_as(info).is_some())?;
             attachment.shown.digest.map(NeededBlob::Media)

@@ -103,14 +103,14 @@ impl MessageReader {
     fn cancel(&self, params: Option<&RawValue>) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Cancel<'a> {
+        struct CancelParams<'a> {
             #[serde(borrow)]
             request_id: &'a RawValue,
         }
         // A derived struct would also take its fields from an array, by position.
         let id = params
             .filter(|params| params.get().starts_with('{'))
-            .and_then(|params| serde_json::from_str::<Cancel<'_>>(params.get()).ok())
+            .and_then(|params| serde_json::from_str::<CancelParams<'_>>(params.get()).ok())
             .and_then(|cancel| RequestId::from_json(cancel.request_id.get()).ok());
         match id {
             Some(id) if self.shared().in_flight.cancel(&id) => {}

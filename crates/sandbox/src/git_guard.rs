@@ -89,7 +89,7 @@ impl GitGuard {
         let led_to = led_to.filter(|path| !is_key(path)).chain(missing_at_home(workspace));
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
         let names = HomeNames { led_to: led_to.collect(), home };
-        let mut guard = Self::of(named.cloned().collect(), &names, &workspace.scratch, level == Level::Full);
+        let mut guard = Self::of(named.cloned().collect(), &names, &workspace.scratch, level);
         // Nothing holds protected names there, and git itself may bring others.
         if level == Level::Reduced {
             guard.roots.iter_mut().for_each(|root| root.before.below = Below::default());
@@ -97,9 +97,7 @@ impl GitGuard {
         guard
     }
 
-    /// `is_held`: mounts keep hooks and configuration of the
-    /// roots' own repositories as they are.
-    fn of(mut named: Vec<PathBuf>, names: &HomeNames, scratch: &Path, is_held: bool) -> Self {
+    fn of(mut named: Vec<PathBuf>, names: &HomeNames, scratch: &Path, level: Level) -> Self {
         named.sort();
         named.dedup();
         let opened = opened(&named);
@@ -112,7 +110,7 @@ impl GitGuard {
         let mut guard = Self { roots: Vec::new(), session, told };
         for (((handle, real), baselines), before) in opened.into_iter().zip(baselines).zip(before) {
             let kept = baselines.as_ref().and_then(|baselines| {
-                let kept = baselines.keep(&real, is_held, &before);
+                let kept = baselines.keep(&real, level, &before);
                 kept.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
             });
             guard.roots.push(GuardedRoot { handle, real, before, baselines, kept });
@@ -389,7 +387,7 @@ fn remember(baselines: Option<&Baselines>, vanished: &Below, known: &KnownPaths)
 /// of all.
 pub fn settle_what_is_left(scratches: &Path) {
     for root in baseline::left_roots(scratches) {
-        let guard = GitGuard::of(vec![root], &HomeNames::default(), &scratches.join("any"), false);
+        let guard = GitGuard::of(vec![root], &HomeNames::default(), &scratches.join("any"), Level::Reduced);
         if let Some(told) = guard.after() {
             tracing::warn!("{told}");
         }

@@ -12,7 +12,7 @@ mod watch;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -88,6 +88,24 @@ pub struct TalkPipes {
     pub errors: OwnedFd,
 }
 
+fn wiring(
+    line: &Launch,
+    inherited: Option<[RawFd; report::PIPE_COUNT]>,
+    lifeline: &OwnedFd,
+    report: &OwnedFd,
+) -> guard::Wiring {
+    guard::Wiring {
+        lifeline: lifeline.as_raw_fd(),
+        report: report.as_raw_fd(),
+        inherited,
+        reporter: match line.contact {
+            EndReporter::Direct | EndReporter::Helper => guard::Reporter::Guard,
+            EndReporter::Init => guard::Reporter::Inside,
+        },
+        marked: std::array::from_fn(|at| line.marked.get(at).map_or(-1, |file| file.as_raw_fd())),
+    }
+}
+
 impl ProcessTree {
     /// Starts a program in `directory`, with nothing inherited but its standard streams.
     pub fn start(
@@ -133,19 +151,7 @@ impl ProcessTree {
                 Some(pipes.descriptors())
             }
         };
-        guard::install(
-            &mut command,
-            guard::Wiring {
-                lifeline: lifeline_end.as_raw_fd(),
-                report: report_end.as_raw_fd(),
-                inherited,
-                reporter: match line.contact {
-                    EndReporter::Direct | EndReporter::Helper => guard::Reporter::Guard,
-                    EndReporter::Init => guard::Reporter::Inside,
-                },
-                marked: std::array::from_fn(|at| line.marked.get(at).map_or(-1, |file| file.as_raw_fd())),
-            },
-        );
+        guard::install(&mut command, wiring(line, inherited, &lifeline_end, &report_end));
         let guard = command.spawn()?;
         // `command` holds our copies of the output's end until here; with them the output would never end.
         drop(command);

@@ -7,6 +7,7 @@
 //! `docs/sandbox.md`.
 
 mod bubblewrap;
+mod confined;
 mod directory_tree;
 mod filter;
 mod init;
@@ -37,7 +38,7 @@ use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
 use crate::git_guard::GitGuard;
 use crate::limits::PLAN_TRIES;
-use crate::process::{EndReporter, Launch, StandardStreams};
+use crate::process::EndReporter;
 use crate::programs::Programs;
 
 use bubblewrap::BubblewrapOptions;
@@ -52,6 +53,7 @@ use protection::Protection;
 use reexec::{ConfinedLine, HelperRequest, HelperStage};
 use verify::Expected;
 
+pub use confined::{Aftermath, Confined};
 pub(crate) use directory_tree::is_place_holder_in;
 pub use kept_places::{check_places, forget_places};
 #[cfg(test)]
@@ -102,37 +104,6 @@ enum Guest {
 
 /// The sandbox of this machine, looked for when it is first needed.
 pub type LazySandbox = Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>>>;
-
-/// A program with arguments that run a command inside the sandbox. Keep it until the command has ended:
-/// place-holders in the roots last as long as it does.
-#[derive(Debug)]
-pub struct Confined {
-    program: OsString,
-    arguments: Vec<OsString>,
-    /// Where to start it, if not in the workspace's root, which a command may have closed to itself.
-    pub directory: Option<PathBuf>,
-    contact: EndReporter,
-    links: Links,
-    held: Vec<String>,
-    protected: Vec<String>,
-    absent: Vec<String>,
-    told: Vec<String>,
-    git: GitGuard,
-    _place_holders: Vec<PlaceHolders>,
-}
-
-/// What the model has to know of a sandbox once its command has ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Aftermath {
-    /// Why something could not be written that was asked for.
-    pub held: Vec<String>,
-    /// What no command may change here, by paths below the roots: for who fails at it.
-    pub protected: Vec<String>,
-    /// What no command may make here, in the same way.
-    pub absent: Vec<String>,
-    /// What was not as asked for, or was undone.
-    pub told: Vec<String>,
-}
 
 impl Sandbox {
     /// Commands run as they are. `helper` is a program that calls `run_if_asked` first.
@@ -410,43 +381,4 @@ pub fn closed_directory(scratch: &Path) -> PathBuf {
 /// For the model: why a command could not write.
 pub fn cautious(error: &io::Error) -> String {
     format!("the command ran read-only, because no safe sandbox could be built: {error}")
-}
-
-impl Confined {
-    fn new(program: OsString, arguments: Vec<OsString>, contact: EndReporter) -> Self {
-        let (directory, links, _place_holders) = (None, Links::default(), Vec::new());
-        let (held, protected, absent, told) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let git = GitGuard::default();
-        Self {
-            program,
-            arguments,
-            directory,
-            contact,
-            links,
-            held,
-            protected,
-            absent,
-            told,
-            git,
-            _place_holders,
-        }
-    }
-
-    /// Once the command and all it started are gone: puts back what no mount could hold and undoes what would
-    /// make git run something, and says so. Blocks.
-    pub fn aftermath(&self) -> Aftermath {
-        let told = self.told.iter().cloned().chain(self.links.restore()).chain(self.git.after()).collect();
-        Aftermath {
-            held: self.held.clone(),
-            protected: self.protected.clone(),
-            absent: self.absent.clone(),
-            told,
-        }
-    }
-
-    pub fn line(&self) -> Launch {
-        let (program, arguments) = (self.program.clone(), self.arguments.clone());
-        let streams = StandardStreams::Together;
-        Launch { program, arguments, contact: self.contact, marked: self.git.kept(), streams }
-    }
 }

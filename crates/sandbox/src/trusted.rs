@@ -36,7 +36,7 @@ const STICKY: u32 = 0o1000;
 
 /// Who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asker {
+enum CurrentUser {
     /// Whatever belongs to somebody else, it can write.
     Root,
     User {
@@ -53,7 +53,7 @@ struct EntryOwner {
 
 /// What is known of a machine.
 struct SeenMachine<'a> {
-    asker: Asker,
+    current_user: CurrentUser,
     chain: &'a dyn Fn(&Path) -> Option<LinkChain>,
     /// `None` where nothing is.
     owned: &'a dyn Fn(&Path) -> Option<EntryOwner>,
@@ -76,20 +76,20 @@ fn on_this_machine(look: impl Fn(&SeenMachine<'_>) -> bool) -> bool {
         Some(EntryOwner { user: found.uid(), mode: found.mode() })
     };
     let chain = |path: &Path| link_chain(path).ok();
-    look(&SeenMachine { asker: asker(), chain: &chain, owned: &owned })
+    look(&SeenMachine { current_user: current_user(), chain: &chain, owned: &owned })
 }
 
-fn asker() -> Asker {
+fn current_user() -> CurrentUser {
     let id = rustix::process::geteuid();
-    if id.is_root() { Asker::Root } else { Asker::User { id: id.as_raw() } }
+    if id.is_root() { CurrentUser::Root } else { CurrentUser::User { id: id.as_raw() } }
 }
 
 impl SeenMachine<'_> {
     fn trusts(&self, path: &Path) -> bool {
         let Some(chain) = self.chain_of(path) else { return false };
-        let is_allowed = match self.asker {
-            Asker::Root => is_of_system(path, &chain),
-            Asker::User { .. } => true,
+        let is_allowed = match self.current_user {
+            CurrentUser::Root => is_of_system(path, &chain),
+            CurrentUser::User { .. } => true,
         };
         is_allowed && self.belongs_to_root(&chain)
     }
@@ -116,11 +116,11 @@ impl SeenMachine<'_> {
         self.is_root(found.user) && is_closed
     }
 
-    /// In a namespace of users root's own files seem to be nobody's: whoever has `/` is root then, unless that
-    /// is ourselves.
+    /// Inside a user namespace root's files appear to be owned by `nobody`; then the owner of `/` counts as
+    /// root, unless that is ourselves.
     fn is_root(&self, user: u32) -> bool {
         let has_all = || (self.owned)(Path::new("/")).is_some_and(|found| found.user == user);
-        user == 0 || self.asker != (Asker::User { id: user }) && has_all()
+        user == 0 || self.current_user != (CurrentUser::User { id: user }) && has_all()
     }
 }
 
@@ -139,7 +139,12 @@ mod tests {
     const NOBODY: u32 = 65534;
 
     /// All that is not said belongs to root and is closed to others.
-    fn trusts(asker: Asker, path: &str, links: &[(&str, &str)], others: &[(&str, u32, u32)]) -> bool {
+    fn trusts(
+        current_user: CurrentUser,
+        path: &str,
+        links: &[(&str, &str)],
+        others: &[(&str, u32, u32)],
+    ) -> bool {
         let chain = |path: &Path| {
             let mut chain = LinkChain { links: Vec::new(), end: path.to_owned() };
             while let Some((link, to)) = links.iter().find(|(link, _)| chain.end.starts_with(link)) {
@@ -158,10 +163,10 @@ mod tests {
                 mode: *mode,
             }))
         };
-        SeenMachine { asker, chain: &chain, owned: &owned }.trusts(Path::new(path))
+        SeenMachine { current_user, chain: &chain, owned: &owned }.trusts(Path::new(path))
     }
 
-    const USER: Asker = Asker::User { id: ADA };
+    const USER: CurrentUser = CurrentUser::User { id: ADA };
 
     #[test]
     fn a_user_starts_what_only_root_can_write() {
@@ -209,14 +214,14 @@ mod tests {
             [("/run/current-system/sw/bin/bwrap", "/nix/store/x/bin/bwrap"), ("/n", "/nix/store/y/bin")];
         let store = [("/nix/store", 0, 0o1775)];
         for path in ["/usr/bin/bwrap", "/usr/local/bin/bwrap", links[0].0, "/nix/store/x/bin/bwrap"] {
-            assert!(trusts(Asker::Root, path, &links, &store), "{path}");
+            assert!(trusts(CurrentUser::Root, path, &links, &store), "{path}");
         }
-        assert!(!trusts(Asker::Root, "/n/bwrap", &links, &store), "who changes /n decides");
+        assert!(!trusts(CurrentUser::Root, "/n/bwrap", &links, &store), "who changes /n decides");
         let planted = [("/usr/bin/bwrap", "/p/node_modules/.bin/bwrap")];
         for path in ["/p/node_modules/.bin/bwrap", "/opt/x/bwrap", "/root/bin/bwrap", "/usr/bin/bwrap"] {
-            assert!(!trusts(Asker::Root, path, &planted, &[]), "{path}");
+            assert!(!trusts(CurrentUser::Root, path, &planted, &[]), "{path}");
         }
-        assert!(!trusts(Asker::Root, "/usr/bin/bwrap", &[], &[("/usr/bin", 0, 0o777)]));
+        assert!(!trusts(CurrentUser::Root, "/usr/bin/bwrap", &[], &[("/usr/bin", 0, 0o777)]));
     }
 
     #[test]

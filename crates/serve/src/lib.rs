@@ -3,7 +3,7 @@
 //! come in is checked by `attache_http`. Times and webhooks begin turns, too.
 //!
 //! A connection (`acp::connection`) outlives what carries it: its client may be cut off and come back. What
-//! it has for its client stands in its `outbox`, which every carrier reads.
+//! it has for its client is in its `outbox`, which every carrier reads.
 
 mod acp;
 mod admission;

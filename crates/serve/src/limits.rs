@@ -20,26 +20,27 @@ pub(crate) const UNREAD_TIME: Duration = Duration::from_secs(15);
 /// StreamLayout of sessions that one connection may have open.
 pub const SESSION_STREAMS: usize = 256;
 
-/// Of a connection's id: nobody guesses 128 bits.
+/// Of a connection's id: 128 bits can't be guessed.
 pub(crate) const ID_BYTES: usize = 16;
 
 /// Longest session id that is looked at; ours have 30 bytes.
 pub(crate) const SESSION_ID_BYTES: usize = 200;
 
-/// How long a connection that nobody carries any more is kept for its client to come back.
+/// How long a connection without a socket or stream is kept for its client to come back.
 pub const RESUME_TIME: Duration = Duration::from_secs(5 * 60);
 
 /// What was sent is kept so far for a client whose connection was cut: more than lies between us and it, which
 /// is what the sockets of both sides and a proxy hold.
 pub const KEPT_BYTES: usize = 4 * 1024 * 1024;
 
-/// What was sent on a stream of events that is still read after this long has arrived.
+/// An event counts as arrived when its stream is still read after this time.
 pub(crate) const KEPT_TIME: Duration = Duration::from_secs(60);
 
 /// Unread updates of one session above which the session's own place in the log waits.
 pub(crate) const SESSION_UNREAD_BYTES: usize = 64 * 1024;
 
-/// Unread messages of a WebSocket above which everything of it waits: its one stream has nobody to overtake.
+/// Unread messages of a WebSocket above which its connection waits: there is one stream, so no other could go
+/// on.
 pub(crate) const SOCKET_UNREAD_BYTES: usize = 256 * 1024;
 
 /// The same over HTTP, where one stream that nobody reads must not hold up the others: all that updates can
@@ -92,7 +93,7 @@ pub(crate) const RETRY_PAUSES: [Duration; 5] = [
     Duration::from_secs(15),
 ];
 
-/// A server that is away for longer is told to the editor: nobody watches a silent prompt for minutes.
+/// After this time the editor is told that the server is away: a silent prompt looks hung.
 pub const GIVE_UP_TIME: Duration = Duration::from_secs(30);
 
 /// Messages of the editor that the server has not confirmed, above which the next ones wait.

@@ -34,7 +34,7 @@ pub(crate) enum OutboxEnd {
     GoingDown,
 }
 
-/// A copy is the same.
+/// Clones share one outbox.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox(Arc<OutboxShared>);
 
@@ -47,7 +47,7 @@ struct OutboxShared {
     /// Wakes who waits to put more in.
     room: Notify,
     /// Unread bytes above which nothing more is taken in.
-    most: usize,
+    max_unread_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -64,9 +64,9 @@ struct OutboxState {
 pub(crate) struct TooManyStreams;
 
 impl Outbox {
-    pub(crate) fn new(most: usize) -> Self {
+    pub(crate) fn new(max_unread_bytes: usize) -> Self {
         let (filled, room) = (Notify::new(), Notify::new());
-        Self(Arc::new(OutboxShared { state: Mutex::default(), filled, room, most }))
+        Self(Arc::new(OutboxShared { state: Mutex::default(), filled, room, max_unread_bytes }))
     }
 
     fn lock(&self) -> MutexGuard<'_, OutboxState> {
@@ -98,10 +98,10 @@ impl Outbox {
 
     /// Resolves when more may be put in, or nothing can be.
     pub(crate) async fn room(&self) {
-        self.wait_for_room(|state| state.unread() < self.0.most).await;
+        self.wait_for_room(|state| state.unread() < self.0.max_unread_bytes).await;
     }
 
-    /// The same for updates of one session.
+    /// Waits for room for updates of one session.
     pub(crate) async fn room_for(&self, session: &str) {
         self.wait_for_room(|state| {
             let stream = state.sessions.get(session).unwrap_or(&state.connection);
@@ -124,7 +124,7 @@ impl Outbox {
         }
     }
 
-    /// A reader that begins with what nobody was given yet.
+    /// A reader that starts at the first unsent message.
     pub(crate) fn read(&self, name: StreamName) -> Result<OutboxReader, TooManyStreams> {
         let place = self.lock().open(&name)?.sent();
         Ok(OutboxReader::new(self.clone(), name, place))
@@ -136,7 +136,8 @@ impl Outbox {
         let last = state.last;
         let sent = state.open(&name)?.sent();
         drop(state);
-        // Nobody has seen more of a stream than was sent on it, but a number of another connection may be any.
+        // A reader has seen no more of a stream than was sent on it, but a number of another connection may be
+        // any.
         let place = if number > last { number } else { number.min(sent) };
         Ok(OutboxReader::new(self.clone(), name, place))
     }
@@ -152,7 +153,7 @@ impl Outbox {
         self.lock().connection.forget_up_to(number);
     }
 
-    /// Whether somebody reads any of its streams.
+    /// Whether any of its streams has a reader.
     pub(crate) fn is_read(&self) -> bool {
         let state = self.lock();
         state.connection.has_readers() || state.sessions.values().any(OutStream::has_readers)

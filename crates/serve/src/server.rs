@@ -55,7 +55,7 @@ pub struct ServeSettings {
     pub metrics: ServerMetrics,
 }
 
-/// A copy is the same.
+/// Clones share one server.
 #[derive(Clone, Debug)]
 pub struct AgentServer {
     connections: AcpConnections,
@@ -94,7 +94,7 @@ impl AgentServer {
         Ok(Self { connections, chats, webhooks, sessions, logins })
     }
 
-    /// Everything that is served; who may come in is checked before.
+    /// All routes; access is checked before them.
     pub fn router(&self) -> Router {
         let own = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
@@ -111,7 +111,7 @@ impl AgentServer {
             .layer(from_fn(check_scope))
     }
 
-    /// Nobody new comes in from here on; those that are there go on.
+    /// From here on no new client comes in; those that are there go on.
     pub fn begin_to_end(&self) {
         self.connections.refuse_new();
     }

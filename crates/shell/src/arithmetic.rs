@@ -5,12 +5,12 @@ use tree_sitter::Node;
 
 use super::state::ShellState;
 use super::word::Word;
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 
 /// Operators behind which something may not be done.
 const UNCERTAIN: [&str; 3] = ["&&", "||", "?"];
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     pub(super) fn arithmetic(
         &mut self,
         node: Node<'_>,

@@ -8,9 +8,9 @@ use super::effects::{CommandEffects, bare};
 use super::state::{Flow, ShellState};
 use super::variables::{VariableKind, kind};
 use super::word::{PathWord, Word};
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// `None`: no builtin that needs a view of its own.
     pub(super) fn builtin(
         &mut self,

@@ -9,10 +9,10 @@ use super::state::Flow;
 use super::state::ShellState;
 use super::variables::{VariableKind, kind};
 use super::word::{Word, WordPart};
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 use crate::Nature;
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// Statement-level assignments stay in the shell.
     pub(super) fn assignments(
         &mut self,
@@ -82,14 +82,14 @@ impl Reader<'_> {
             return Err(Unclear(format!("what `{keyword}` comes to can't be followed")));
         }
         let mut exports = keyword == "export";
-        let (mut is_array, mut prints) = (false, false);
+        let (mut declared, mut prints) = (DeclaredAs::Any, false);
         let mut told = Vec::new();
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor).collect::<Vec<_>>() {
             let part = &text[child.byte_range()];
             match child.kind() {
                 "variable_assignment" => {
-                    if prints || has_brace(part) || may_evaluate_value(child, part, is_array, &state) {
+                    if prints || has_brace(part) || may_evaluate_value(child, part, declared, &state) {
                         return Err("a declaration may make something else of a value".into());
                     }
                     self.assignments(child, text, &mut state)?;
@@ -109,7 +109,9 @@ impl Reader<'_> {
                         return Err("a declaration can't be followed".into());
                     }
                     exports |= part.contains('x');
-                    is_array |= part.contains('a');
+                    if part.contains('a') {
+                        declared = DeclaredAs::Array;
+                    }
                     prints |= part.contains('p');
                 }
                 "comment" => {}
@@ -158,10 +160,18 @@ impl Reader<'_> {
     }
 }
 
+/// What options of a declaration make of its variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DeclaredAs {
+    Any,
+    Array,
+}
+
 /// Of an array, a text that begins with a bracket is expanded once more.
-fn may_evaluate_value(node: Node<'_>, source: &str, is_array: bool, state: &ShellState) -> bool {
+fn may_evaluate_value(node: Node<'_>, source: &str, declared: DeclaredAs, state: &ShellState) -> bool {
     let is_list = node.child_by_field_name("value").is_none_or(|value| value.kind() == "array");
     let name = source.split(['=', '+', '[']).next().unwrap_or_default();
-    let may_be_array = is_array || state.variable(name).is_some_and(|value| value.is_none());
+    let may_be_array =
+        declared == DeclaredAs::Array || state.variable(name).is_some_and(|value| value.is_none());
     !is_list && (may_be_array || source.contains('('))
 }

@@ -8,7 +8,7 @@ use crate::{Nature, ProgramOrigin, Repository};
 use super::state::ShellState;
 use super::tracked::{RepositoryPart, Unnamed};
 use super::word::{ANY_DEPTH, PathWord, Word};
-use super::{Network, Reader, Unclear, awk, find, git, options, programs, sed};
+use super::{CommandReader, Network, Unclear, awk, find, git, options, programs, sed};
 
 /// Where programs of the system live: below these a path means the same as a name.
 const STANDARD: [&str; 7] = [
@@ -118,7 +118,7 @@ const BUILTINS: [&str; 16] = [
     "shift", "true", "false", "getopts",
 ];
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     pub(super) fn effects_of(
         &mut self,
         words: &[Word],

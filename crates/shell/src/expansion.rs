@@ -6,9 +6,9 @@ use super::arithmetic::{is_index, is_name};
 use super::state::ShellState;
 use super::variables::{VariableKind, kind};
 use super::word::WordPart;
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     pub(super) fn expand(
         &mut self,
         node: Node<'_>,

@@ -156,9 +156,9 @@ fn expression(words: &[Word], reading: &mut FindExpression) -> usize {
             reading.strange |= end.is_none() || scanned.iter().any(|word| word.text().is_none());
             let end = end.unwrap_or(words.len());
             let inner = words.get(1..end).unwrap_or_default();
+            let below = if reading.only_files { ANY_FILE } else { ANY_DEPTH };
             for start in &reading.starts {
-                let command: Vec<Word> =
-                    inner.iter().map(|word| filled(word, start, reading.only_files)).collect();
+                let command: Vec<Word> = inner.iter().map(|word| filled(word, start, below)).collect();
                 reading.commands.push(command);
             }
             // There the name is looked for in every directory it comes to.
@@ -192,13 +192,13 @@ fn ends(words: &[Word], at: usize) -> bool {
     }
 }
 
-/// `{}` is some file below the start.
-fn filled(word: &Word, start: &Word, only_files: bool) -> Word {
+/// `{}` is some file below the start, as the pattern `below` says.
+fn filled(word: &Word, start: &Word, below: &str) -> Word {
     match word.text() {
         Some("{}") => {
             let mut pieces = start.pieces.clone();
             pieces.push(WordPart::Text("/".to_owned()));
-            pieces.push(WordPart::Wild(if only_files { ANY_FILE } else { ANY_DEPTH }.to_owned()));
+            pieces.push(WordPart::Wild(below.to_owned()));
             let merged = match pieces.as_slice() {
                 [WordPart::Text(first), WordPart::Text(_), wild] => {
                     vec![WordPart::Text(format!("{first}/")), wild.clone()]

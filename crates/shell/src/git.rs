@@ -31,10 +31,10 @@ pub(super) fn effects_of(mut shown: Vec<String>, arguments: &[Word]) -> CommandE
     }
     let shows = entry.filter(|entry| options::shows(entry, rest));
     if let Some(entry) = shows {
-        note_shown(&mut effects, entry, rest, global.is_literal);
+        note_shown(&mut effects, entry, rest, &global);
     }
     if effects.nature == Nature::ReadOnly || shows.is_some() {
-        note_named_files(&mut effects, rest, global.is_literal);
+        note_named_files(&mut effects, rest, &global);
     }
     if subcommand.is_some_and(|subcommand| TELLING.contains(&subcommand)) {
         effects.settings = SettingsShown::Some;
@@ -79,7 +79,9 @@ fn global_options(arguments: &[Word]) -> Result<GlobalOptions, Other> {
                     global.directory = joined.to_str().map(str::to_owned);
                     global.words += 2;
                 }
-                _ => return Err(Other::Unclear("where git works is not known before it runs")),
+                Some(PathWord::Below { .. } | PathWord::Through(_) | PathWord::Unknown) | None => {
+                    return Err(Other::Unclear("where git works is not known before it runs"));
+                }
             },
             "-c" => return Err(Other::Unclear("git is given settings, and settings can run programs")),
             "--version" if arguments.len() == 1 => return Err(Other::Nature(Nature::ReadOnly)),
@@ -107,12 +109,12 @@ fn entry(subcommand: &str, rest: &[Word]) -> Option<&'static Program> {
 }
 
 /// Which part of the repository it prints.
-fn note_shown(effects: &mut CommandEffects, entry: &Program, rest: &[Word], is_literal: bool) {
+fn note_shown(effects: &mut CommandEffects, entry: &Program, rest: &[Word], global: &GlobalOptions) {
     let subcommand = rest.first().and_then(Word::text);
     let is_grep = subcommand == Some("grep");
     let compares = subcommand == Some("diff");
     let mut part = options::part(entry, rest);
-    (part.is_here, part.compares, part.is_literal) = (is_grep, compares, is_literal);
+    (part.is_here, part.compares, part.is_literal) = (is_grep, compares, global.is_literal);
     effects.shows = Some(part);
     // Then it searches or compares what it does not track, too.
     if (is_grep || compares) && options::has_one_of(rest, "\0", &UNTRACKED) {
@@ -121,14 +123,16 @@ fn note_shown(effects: &mut CommandEffects, entry: &Program, rest: &[Word], is_l
         if rest.iter().any(is_magic) {
             effects.acts();
         }
-        let names_none = effects.reads.is_empty();
-        options::search_through(effects, names_none);
+        if effects.reads.is_empty() {
+            options::read_here(effects);
+        }
+        options::search_through(effects);
     }
 }
 
 /// The files that its words name, but for those that it is told to leave out.
-fn note_named_files(effects: &mut CommandEffects, rest: &[Word], is_literal: bool) {
-    let left_out: Vec<&str> = match is_literal {
+fn note_named_files(effects: &mut CommandEffects, rest: &[Word], global: &GlobalOptions) {
+    let left_out: Vec<&str> = match global.is_literal {
         true => Vec::new(),
         false => {
             rest.iter().filter_map(Word::text).filter(|text| tracked::excluded(text).is_some()).collect()

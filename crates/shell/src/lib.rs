@@ -77,7 +77,7 @@ impl std::fmt::Debug for Context<'_> {
 
 /// Everything `command` would touch, told before it runs.
 pub fn read(command: &str, context: &Context<'_>) -> Footprint {
-    let mut reader = Reader {
+    let mut reader = CommandReader {
         context: *context,
         found: FootprintBuilder::default(),
         steps: SHELL_STEPS,
@@ -120,7 +120,7 @@ impl From<&str> for Unclear {
 }
 
 /// One reading under way.
-struct Reader<'a> {
+struct CommandReader<'a> {
     context: Context<'a>,
     found: FootprintBuilder,
     /// Simple commands that may still be followed; loops and functions repeat them.
@@ -144,7 +144,7 @@ struct Reader<'a> {
     endless: Option<String>,
 }
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// `path` from `directory` as the kernel finds it: back from where a link leads, not from where it lies.
     fn located(&self, directory: &Path, path: &str) -> PathBuf {
         if !Path::new(path).components().any(|component| component == Component::ParentDir) {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::secrets::matches;
 use super::word::PathWord;
-use super::{Reader, real_paths, tree_walk};
+use super::{CommandReader, real_paths, tree_walk};
 use crate::limits::SHELL_CLOSED;
 use crate::{Context, Disk, EntryKind};
 
@@ -46,7 +46,7 @@ fn link(
     Some(SymbolicLink { at: path.strip_prefix(directory).ok()?.to_path_buf(), to })
 }
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// Whether what is at `place` may be reached through a link out of the root, or to what is not for agents.
     pub(super) fn may_follow_link(&self, place: &PathWord, directory: &Path) -> bool {
         let (below, pattern) = match place {

@@ -6,10 +6,10 @@ use tree_sitter::Node;
 
 use super::state::{Flow, ShellState, join};
 use super::word::Word;
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 use crate::limits::{SHELL_ALTERNATIVES, SHELL_NESTING, SHELL_ROUNDS};
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     pub(super) fn in_loop(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<Flow, Unclear>,

@@ -3,7 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use super::Reader;
+use super::CommandReader;
 use super::limits::{SHELL_CLOSED, SHELL_PATH_BYTES};
 use super::word::{ANY_DEPTH, PathWord};
 use crate::EntryKind;
@@ -15,7 +15,7 @@ const SEPARATORS: [char; 5] = ['=', '@', '<', ':', ','];
 /// Separators that the name of a file may hold itself.
 const WITHIN: usize = 2;
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// The files that a command may mean by its words, behind the `covered` first ones by any of them, and by
     /// `open` ones, which the shell fills in. `None` if they can't all be named.
     pub(super) fn named_in(

@@ -16,12 +16,7 @@ pub(super) fn effects_of(program: &Program, shown: Vec<String>, arguments: &[Wor
     let mut effects = CommandEffects::new(shown, nature, program.width);
     effects.network = program.network;
     effects.filters = program.filters;
-    // A word that "always" covers has to say what is run: an option says nothing.
-    let named = program.skipped + 1;
-    let mut covered = effects.words.iter().take(program.width).skip(named);
-    if program.width > named
-        && (effects.words.len() < program.width || !covered.all(|word| is_subcommand(word)))
-    {
+    if !says_what_is_run(program, &effects.words) {
         effects.prefix = 0;
     }
     if sorted.strange && !program.any
@@ -46,16 +41,16 @@ pub(super) fn effects_of(program: &Program, shown: Vec<String>, arguments: &[Wor
     let behind_pattern = sorted.operands.get(usize::from(!sorted.given)..).unwrap_or_default();
     place(program, &sorted.operands, behind_pattern, &mut effects);
     if program.searches.is_some_and(|letters| has_one_of(arguments, letters, &RECURSES)) {
-        let names_none = match program.operands {
-            Operands::Pattern => behind_pattern.is_empty(),
-            _ => sorted.operands.is_empty(),
-        };
-        search_through(&mut effects, names_none);
+        let is_behind_pattern = program.operands == Operands::Pattern;
+        let named = if is_behind_pattern { behind_pattern } else { &sorted.operands };
+        if named.is_empty() {
+            read_here(&mut effects);
+        }
+        search_through(&mut effects);
     }
     if program.follows.is_some_and(|letters| has_one_of(arguments, letters, &FOLLOWS)) {
-        // Without a directory it walks the current one.
         if effects.reads.is_empty() {
-            effects.reads.push(PathWord::Through(".".to_owned()));
+            read_here(&mut effects);
         }
         effects.follow_links();
     }
@@ -68,6 +63,13 @@ pub(super) fn effects_of(program: &Program, shown: Vec<String>, arguments: &[Wor
         }
     }
     effects
+}
+
+/// Whether the words that "always" covers say what is run: an option says nothing.
+fn says_what_is_run(program: &Program, words: &[String]) -> bool {
+    let named = program.skipped + 1;
+    let mut covered = words.iter().take(program.width).skip(named);
+    program.width <= named || words.len() >= program.width && covered.all(|word| is_subcommand(word))
 }
 
 /// The part of a repository that a command of git is about. Its words have to be certain for that.
@@ -185,10 +187,13 @@ pub(super) fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> b
     letters.is_empty() || arguments.iter().any(is_one)
 }
 
-pub(super) fn search_through(effects: &mut CommandEffects, names_none: bool) {
-    if names_none {
-        effects.reads.push(PathWord::Through(".".to_owned()));
-    }
+/// Without a directory the command walks the current one.
+pub(super) fn read_here(effects: &mut CommandEffects) {
+    effects.reads.push(PathWord::Through(".".to_owned()));
+}
+
+/// The directories that are named are searched with all below them.
+pub(super) fn search_through(effects: &mut CommandEffects) {
     let mut searched = Vec::new();
     for place in &mut effects.reads {
         match place {

@@ -11,7 +11,7 @@ use tree_sitter::Node;
 use super::braces::braces;
 use super::state::ShellState;
 use super::word::{Word, WordPart};
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 use crate::limits::SHELL_BYTES;
 use splitting::{split, word};
 
@@ -71,7 +71,7 @@ fn is_several(node: Node<'_>, source: &str) -> bool {
     matches!(node.kind(), "expansion" | "simple_expansion") && source.contains('@')
 }
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// The words that one word of the text becomes.
     pub(super) fn words(
         &mut self,

@@ -11,7 +11,7 @@ use super::effects::ENDLESS;
 use super::state::ShellState;
 use super::variables::{VariableKind, kind};
 use super::word::{PathWord, Word};
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 
 /// What a redirection does to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(super) fn redirected_input(redirects: &[Node<'_>], text: &str) -> Option<Opt
     input
 }
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// Targets of redirections. Returns the words that the grammar took for further targets.
     pub(super) fn redirects(
         &mut self,

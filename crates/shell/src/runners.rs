@@ -10,7 +10,7 @@ use super::programs::is_interpreter;
 use super::state::{Flow, ShellState, join};
 use super::variables::{VariableKind, kind};
 use super::word::Word;
-use super::{Reader, Unclear, options, programs};
+use super::{CommandReader, Unclear, options, programs};
 
 /// Options of shells that change nothing about what they read; also those of `set -o`.
 pub(super) const PLAIN_OPTIONS: [&str; 4] = ["pipefail", "errexit", "nounset", "xtrace"];
@@ -20,7 +20,7 @@ const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 /// Shells that tell their version and do nothing else with this option alone.
 const TELLS_VERSION: [&str; 4] = ["bash", "zsh", "fish", "ksh"];
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// Wrappers through which the inner command is judged as if it stood alone.
     pub(super) fn wrapper(
         &mut self,

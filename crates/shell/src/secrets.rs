@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use super::word::{ANY_DEPTH, PathWord};
-use super::{Reader, tree_walk};
+use super::{CommandReader, tree_walk};
 use crate::limits::{SHELL_CLOSED, SHELL_LOOK};
 use crate::{Disk, EntryKind};
 
@@ -24,7 +24,7 @@ fn holds_one_of(disk: &dyn Disk, names: &[&str], directory: &Path) -> bool {
     found
 }
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// Whether a read at `place` may show a secret that it does not name.
     pub(super) fn may_meet_secret(&self, place: &PathWord, directory: &Path) -> bool {
         match place {

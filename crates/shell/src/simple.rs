@@ -11,7 +11,7 @@ use super::redirects::redirected_input;
 use super::state::{Flow, ShellState};
 use super::variables::{VariableKind, kind};
 use super::word::{PathWord, Word};
-use super::{Reader, Unclear};
+use super::{CommandReader, Unclear};
 
 /// Devices that hold nothing.
 const DEVICES: [&str; 9] = [
@@ -32,7 +32,7 @@ pub(super) const GRAMMAR: [&str; 21] = [
     "while", "case", "until", "select", "else", "elif",
 ];
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// A `command` of the tree, with redirections that the grammar put elsewhere.
     pub(super) fn simple(
         &mut self,
@@ -59,8 +59,9 @@ impl Reader<'_> {
             }
         }
         redirects.extend(outer);
-        let fills = words.first().and_then(Word::text) == Some("read") && state.function("read").is_none();
-        let assigned = self.environment(&set, fills, text, &mut state)?;
+        let is_read = words.first().and_then(Word::text) == Some("read") && state.function("read").is_none();
+        let set_for = if is_read { SetFor::Read } else { SetFor::Others };
+        let assigned = self.environment(&set, set_for, text, &mut state)?;
         let before = state.clone();
         let around = self.input.clone();
         self.input = redirected_input(&redirects, text).unwrap_or(around.clone());
@@ -272,7 +273,7 @@ impl Reader<'_> {
     fn environment(
         &mut self,
         nodes: &[Node<'_>],
-        fills: bool,
+        set_for: SetFor,
         text: &str,
         state: &mut ShellState,
     ) -> Result<Vec<String>, Unclear> {
@@ -285,7 +286,7 @@ impl Reader<'_> {
             }
             match kind(name) {
                 // Said of `read` alone: how it parts what it reads.
-                VariableKind::Rules if fills && name == "IFS" => continue,
+                VariableKind::Rules if set_for == SetFor::Read && name == "IFS" => continue,
                 VariableKind::Rules => {
                     return Err(Unclear(format!("it sets {name}, which rules what programs do")));
                 }
@@ -296,6 +297,14 @@ impl Reader<'_> {
         }
         Ok(told)
     }
+}
+
+/// The command that variables are set for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SetFor {
+    /// The builtin, which parts what it reads by `IFS`.
+    Read,
+    Others,
 }
 
 fn is_descriptor(path: &str) -> bool {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::word::{PathWord, Word};
-use super::{Reader, real_paths};
+use super::{CommandReader, real_paths};
 use crate::Tracked;
 use crate::limits::SHELL_CLOSED;
 
@@ -59,7 +59,7 @@ impl Bounds {
 
 const WILDCARDS: [char; 4] = ['*', '?', '[', '\\'];
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// What git shows of this part from this directory: files to be named, and whether there may be others.
     pub(super) fn shown_by_git(&self, part: &RepositoryPart, directory: &Path) -> (Vec<PathBuf>, Unnamed) {
         let bounds = self.bounds(part, directory);

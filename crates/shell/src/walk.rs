@@ -7,7 +7,7 @@ use tree_sitter::Node;
 
 use super::simple::GRAMMAR;
 use super::state::{Flow, ShellState, join};
-use super::{Reader, Unclear, syntax};
+use super::{CommandReader, Unclear, syntax};
 use crate::limits::SHELL_TEXTS;
 
 /// Functions that are called where no command of their name is in the tree, or for every program that is
@@ -25,7 +25,7 @@ const UNFOLLOWED: [&str; 10] = [
     "coproc",
 ];
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// A whole text in this state: the line itself, a function's body, what `eval` and `sh -c` are given.
     pub(super) fn text(&mut self, text: &str, state: &ShellState) -> Result<Flow, Unclear> {
         if self.depth >= SHELL_TEXTS {

@@ -7,9 +7,9 @@ use super::effects::CommandEffects;
 use super::runners::after_options;
 use super::state::ShellState;
 use super::word::Word;
-use super::{Nature, Reader, Unclear};
+use super::{CommandReader, Nature, Unclear};
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// What it appends is not known: a person may allow that for a reader, and for a writer this line only.
     pub(super) fn xargs(
         &mut self,

@@ -20,6 +20,16 @@ pub enum Durability {
     Full,
 }
 
+impl Durability {
+    /// As configurations say it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Full => "full",
+        }
+    }
+}
+
 /// Whether the write-ahead log still holds what was deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Erased {

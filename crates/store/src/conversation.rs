@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use attache_core::ids::SessionId;
+use attache_core::metadata::MessageMeta;
 use attache_core::ports::store::{ConversationCopy, SeqSpan};
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::Value;
@@ -20,8 +21,9 @@ pub(crate) fn hide(
     updated_at: i64,
 ) -> Result<(), Failure> {
     let sql = format!(
-        "UPDATE chat_messages SET metadata_json = json_set(metadata_json, '$.hidden_at', ?4), updated_at = ?5 \
-         WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3 AND {HIDDEN_AT} IS NULL"
+        "UPDATE chat_messages SET metadata_json = json_set(metadata_json, '$.{}', ?4), updated_at = ?5 \
+         WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3 AND {HIDDEN_AT} IS NULL",
+        MessageMeta::HIDDEN_AT
     );
     let mut hide = transaction.prepare_cached(&sql)?;
     hide.execute(params![session.as_str(), span.from, span.before, hidden_at, updated_at])?;
@@ -36,8 +38,9 @@ pub(crate) fn show(
     updated_at: i64,
 ) -> Result<(), Failure> {
     let sql = format!(
-        "UPDATE chat_messages SET metadata_json = json_remove(metadata_json, '$.hidden_at'), updated_at = ?5 \
-         WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3 AND {HIDDEN_AT} = ?4"
+        "UPDATE chat_messages SET metadata_json = json_remove(metadata_json, '$.{}'), updated_at = ?5 \
+         WHERE session_id = ?1 AND seq >= ?2 AND seq < ?3 AND {HIDDEN_AT} = ?4",
+        MessageMeta::HIDDEN_AT
     );
     let mut show = transaction.prepare_cached(&sql)?;
     show.execute(params![session.as_str(), span.from, span.before, hidden_at, updated_at])?;

@@ -26,7 +26,7 @@ pub enum CollectorError {
     HeaderValue { name: String, source: InvalidHeaderValue },
 }
 
-/// What is said of the process with every request.
+/// Resource attributes: facts of the process, sent with every request.
 #[derive(Clone, Debug)]
 pub struct ServiceResource {
     pub service_name: String,

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::collector::ServiceResource;
 
-/// Who is told what.
+/// How spans are encoded: whose they are, and how much of their content is sent.
 #[derive(Debug)]
 pub(crate) struct OtlpEncoder {
     pub(crate) resource: ServiceResource,

@@ -15,7 +15,7 @@ pub(crate) const BATCH_SPANS: usize = 512;
 /// Bytes in one request, roughly: collectors take 20 MiB, those in front of them often less.
 pub(crate) const BATCH_BYTES: usize = 2 * 1024 * 1024;
 
-/// Spans that ended shortly after each other travel together; somebody who looks sees them soon all the same.
+/// Spans that ended shortly after each other travel together; a person who looks sees them soon all the same.
 pub(crate) const BATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// One request. OpenTelemetry's own default.
@@ -31,5 +31,5 @@ pub(crate) const RETRY_BASE: Duration = Duration::from_secs(1);
 /// A collector that wants to be left alone for longer loses the batch.
 pub(crate) const RETRY_MAX: Duration = Duration::from_secs(60);
 
-/// An answer is a few bytes; of a page of somebody else nothing is needed.
+/// An answer is a few bytes; a page of another server is of no use.
 pub(crate) const ANSWER_BYTES: usize = 16 * 1024;

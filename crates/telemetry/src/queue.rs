@@ -52,7 +52,7 @@ impl SpanQueue {
     }
 }
 
-/// What a span takes on the wire, roughly: only content can be large.
+/// The rough size of a span on the wire: only content can be large.
 fn size(span: &FinishedSpan) -> usize {
     const FRAME: usize = 300;
     const ATTRIBUTE: usize = 60;

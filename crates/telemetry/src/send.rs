@@ -94,7 +94,7 @@ impl BatchSender {
             .body(body);
         match request.send().await {
             Ok(response) => answered(response).await,
-            // Whoever hangs up or can't be reached may be starting.
+            // A collector that hangs up or can't be reached may be starting.
             Err(error) => Reception::Later { wait: None, why: cause(&error) },
         }
     }
@@ -185,7 +185,7 @@ fn pause(tries: u32) -> Duration {
     (pause + (pause / 2).mul_f64(share)).min(RETRY_MAX)
 }
 
-/// The innermost reason; the address is told beside it.
+/// The innermost reason; the address is reported beside it.
 fn cause(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {

@@ -20,7 +20,7 @@ use crate::search::is_ignored;
 
 /// One look at the disk.
 #[derive(Debug)]
-pub(crate) struct Reader<'a> {
+pub(crate) struct InstructionReader<'a> {
     workspace: &'a Workspace,
     rules: TextRules<'a>,
     /// Real paths and contents: a link, a copy and an import that leads back bring nothing twice.
@@ -57,7 +57,7 @@ impl NestedInstructions {
 
     fn found(site: &Site, files: &[PathBuf]) -> Self {
         let workspace = &site.workspace;
-        let mut reader = Reader::new(workspace, site.closed.as_ref());
+        let mut reader = InstructionReader::new(workspace, site.closed.as_ref());
         // The files of the call itself are known to the model.
         reader.seen.extend(files.iter().filter_map(|file| file.canonicalize().ok()));
         let mut looked_into = HashSet::new();
@@ -129,7 +129,7 @@ fn directories_below_root<'a>(workspace: &Workspace, file: &'a Path) -> Vec<&'a 
     directories
 }
 
-impl<'a> Reader<'a> {
+impl<'a> InstructionReader<'a> {
     pub(crate) fn new(workspace: &'a Workspace, rules: Option<&'a ReadRules>) -> Self {
         let (seen, texts) = (HashSet::new(), HashSet::new());
         let rules = TextRules::new(workspace, rules);

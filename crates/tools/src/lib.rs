@@ -97,7 +97,7 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
         with_argument_notes(bash::Bash::new(equipment.sandbox, Arc::clone(&background))),
         with_argument_notes(bash_background::BashBackground::new(background)),
         with_argument_notes(todo::Todo),
-        with_argument_notes(web_fetch::WebFetch::new(Arc::new(web::SystemNames))),
+        with_argument_notes(web_fetch::WebFetch::new(Arc::new(web::SystemResolver))),
         with_argument_notes(question::QuestionTool),
         with_argument_notes(skill::SkillTool),
         with_argument_notes(plan_exit::PlanExitTool),

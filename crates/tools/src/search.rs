@@ -23,7 +23,7 @@ use crate::paths::titled;
 use crate::text::counted;
 
 pub(crate) use file_pattern::FilePattern;
-use ignore_files::{IgnoreFiles, IgnoreLook};
+use ignore_files::{IgnoreFiles, IgnoreLook, WalkedKind};
 
 pub(crate) use ignore_files::is_ignored;
 pub(crate) use search_root::{PlaceError, SearchRoot, Shape};
@@ -147,7 +147,8 @@ fn visit_entry(
         return WalkState::Skip;
     }
     let is_directory = entry.file_type().is_some_and(|kind| kind.is_dir());
-    if look.is_some_and(|look| look.passes_by(entry.path(), is_directory)) {
+    let kind = if is_directory { WalkedKind::Directory } else { WalkedKind::Other };
+    if look.is_some_and(|look| look.passes_by(entry.path(), kind)) {
         return WalkState::Skip;
     }
     let link = match entry.file_type() {

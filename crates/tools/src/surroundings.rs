@@ -11,7 +11,7 @@ use attache_core::watchdog::ReadRules;
 use attache_sandbox::LazySandbox;
 use tokio::sync::Semaphore;
 
-use crate::instructions::Reader;
+use crate::instructions::InstructionReader;
 use crate::knowledge::{self, UserPlaces};
 use crate::limits::GIT_STATUS_AT_ONCE;
 use crate::{git_head, git_status, skills};
@@ -43,7 +43,7 @@ impl Surroundings for MachineSurroundings {
         let user_directory = self.user_directory.clone();
         let looking = tokio::task::spawn_blocking(move || WorkspaceLook {
             git: git_head::in_words(&workspace.root),
-            instructions: Reader::new(&workspace, rules.as_ref()).all(user_directory.as_deref()),
+            instructions: InstructionReader::new(&workspace, rules.as_ref()).all(user_directory.as_deref()),
         });
         Box::pin(async { looking.await.unwrap_or_default() })
     }

@@ -16,7 +16,7 @@ pub(crate) use get::{Got, check, get};
 pub(crate) use page::readable;
 
 /// Where names lead. A seam: the tests answer for servers that are not there.
-pub(crate) trait Names: Send + Sync + Debug {
+pub(crate) trait HostResolver: Send + Sync + Debug {
     fn lookup(&self, host: &str) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>>;
     /// The address that is really dialled for one that was found to be allowed.
     fn dial(&self, address: IpAddr) -> IpAddr {
@@ -26,9 +26,9 @@ pub(crate) trait Names: Send + Sync + Debug {
 
 /// As the machine resolves them.
 #[derive(Debug)]
-pub(crate) struct SystemNames;
+pub(crate) struct SystemResolver;
 
-impl Names for SystemNames {
+impl HostResolver for SystemResolver {
     fn lookup(&self, host: &str) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>> {
         let host = host.to_owned();
         Box::pin(async move {

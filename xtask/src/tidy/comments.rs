@@ -14,6 +14,7 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
     for file in files {
         if file.path.ends_with(".rs") {
             findings.extend(widths(file));
+            findings.extend(broken_wraps(file));
             let comments = comments(&file.text);
             findings.extend(comments.flat_map(|(number, text)| missing(file, number, text, &known)));
         } else if is_document(&file.path) {
@@ -41,6 +42,34 @@ fn widths(file: &SourceFile) -> Vec<Finding> {
             Finding::new(format!("{}:{number}", file.path), message)
         })
         .collect()
+}
+
+/// A line of one or two words in the middle of a paragraph: a wrap that was left when the text changed.
+fn broken_wraps(file: &SourceFile) -> Vec<Finding> {
+    let lines: Vec<(usize, &str)> = comments(&file.text).collect();
+    let mut findings = Vec::new();
+    for three in lines.windows(3) {
+        let [(above, before), (number, line), (below, after)] = [three[0], three[1], three[2]];
+        let is_whole =
+            above + 2 == below && [before, line, after].iter().all(|line| words_of(line).is_some());
+        let words = words_of(line).unwrap_or_default();
+        let ends =
+            words.ends_with(['.', ':', ';', '?', '!', '`']) || words.starts_with(['-', '*', '|', '#', '`']);
+        let next = words_of(after).unwrap_or_default();
+        let goes_on = next.starts_with(|c: char| c.is_lowercase() || c == '`');
+        if number == above + 1 && is_whole && words.split(' ').count() <= 2 && !ends && goes_on {
+            let message = "a comment breaks in the middle of a sentence: wrap it anew";
+            findings.push(Finding::new(format!("{}:{number}", file.path), message));
+        }
+    }
+    findings
+}
+
+/// The text of a comment's line; `None` for an empty or an indented one, and for blocks of code.
+fn words_of(line: &str) -> Option<&str> {
+    let text = line.trim_start().trim_start_matches(['/', '!']);
+    let text = text.strip_prefix(' ')?;
+    (!text.starts_with(' ') && !text.starts_with("```") && !text.is_empty()).then(|| text.trim_end())
 }
 
 /// Numbered lines that are nothing but a comment.
@@ -134,6 +163,20 @@ mod tests {
                 "ARCHITECTURE.md:2: there is no `crates/acp/src/b.rs:go`"
             ]
         );
+    }
+
+    #[test]
+    fn a_wrap_in_the_middle_of_a_sentence_is_found() {
+        let broken = "//! Takes what comes\n//! in,\n//! and gives it on.\n";
+        assert_eq!(messages(&[file("crates/acp/src/a.rs", broken)]).len(), 1);
+        for whole in [
+            "//! Takes what comes.\n//! Or not.\n//! And gives it on.\n",
+            "//! Takes what comes in, and gives it\n//! on.\n",
+            "//! These:\n//! - one\n//! - two\n",
+            "/// A.\n/// ```\n/// b c\n/// ```\n",
+        ] {
+            assert_eq!(messages(&[file("crates/acp/src/a.rs", whole)]), Vec::<String>::new(), "{whole}");
+        }
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! A name in back-ticks exists: what comments, ARCHITECTURE.md and docs/extending.md call a type or a function
 //! occurs in the code. Paths are checked by `comments`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+use super::names::{defined, is_product};
 use super::{Finding, SourceFile};
 
 /// Documents that speak about code. The others name keys and programs of other systems.
@@ -10,12 +11,13 @@ const DOCUMENTS: [&str; 3] = ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/extend
 
 pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
     let known: HashSet<&str> = files.iter().flat_map(code_words).collect();
+    let places = places(files);
     let mut findings = Vec::new();
     for file in files {
         let is_document = DOCUMENTS.contains(&file.path.as_str());
         let lines = file.text.lines().enumerate();
         for (index, line) in lines.filter(|(_, line)| is_document || is_comment(file, line)) {
-            for name in names(line).filter(|name| !exists(name, &known)) {
+            for name in names(line).filter(|name| !exists(name, &known) || is_lost(name, &places)) {
                 let place = format!("{}:{}", file.path, index + 1);
                 findings.push(Finding::new(place, format!("nothing in the code is called `{name}`")));
             }
@@ -67,6 +69,30 @@ fn exists(name: &str, known: &HashSet<&str>) -> bool {
     name.trim_end_matches("()").split("::").all(|word| known.contains(word))
 }
 
+/// For each module and each type of ours the words of the files that can hold what is below it.
+fn places(files: &[SourceFile]) -> HashMap<&str, HashSet<&str>> {
+    let mut places: HashMap<&str, HashSet<&str>> = HashMap::new();
+    for file in files.iter().filter(|file| is_product(&file.path)) {
+        let words: HashSet<&str> =
+            file.code().product().flat_map(|(_, line)| line.split(|c: char| !is_word(c))).collect();
+        let modules = file.path.trim_end_matches(".rs").split('/');
+        let types = file.code().product().filter_map(|(_, line)| defined(line));
+        for place in modules.chain(types) {
+            places.entry(place).or_default().extend(&words);
+        }
+    }
+    places
+}
+
+/// `module::Name` or `Type::name` of ours where nothing of that module or beside that type is called so. A type
+/// may have methods in other files: what begins in lower case is looked for as a word only.
+fn is_lost(name: &str, places: &HashMap<&str, HashSet<&str>>) -> bool {
+    let Some((place, last)) = name.trim_end_matches("()").rsplit_once("::") else { return false };
+    let place = place.rsplit("::").next().unwrap_or(place);
+    let is_type = last.starts_with(|c: char| c.is_ascii_uppercase());
+    is_type && places.get(place).is_some_and(|words| !words.contains(last))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::samples::file;
@@ -100,6 +126,16 @@ mod tests {
         let others = "`SomebodyElse`\n";
         assert_eq!(messages(&[file("docs/acp.md", others)]), Vec::<String>::new());
         assert_eq!(messages(&[file("ARCHITECTURE.md", "no `other_crate`, because\n")]), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_type_that_its_module_does_not_have_is_found() {
+        let text =
+            file("crates/a/src/z.rs", "//! Z.\nmod x;\nmod z;\nconst LOST: &str = \"Hold\";\nstruct Kept;\n");
+        let found = messages(&[text, file("ARCHITECTURE.md", "`z::Kept` `z::Hold` `x::RunLog` `x::Kept`\n")]);
+        let expected = ["z::Hold", "x::Kept"]
+            .map(|name| format!("ARCHITECTURE.md:1: nothing in the code is called `{name}`"));
+        assert_eq!(found, expected);
     }
 
     #[test]

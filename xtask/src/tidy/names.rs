@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::sources::is_test_file;
 use super::{Finding, SourceFile};
+use crate::limits::MAX_GLOSSARY_WORDS;
 
 /// Names that are still defined more than once, and how often. Rows may only go or shrink: rename a type, and
 /// take its row away with the last double. One that is meant to stay double says why behind a `#`.
@@ -44,36 +45,37 @@ fn definitions_once(files: &[SourceFile], glossary: &str, doubles: &str) -> Vec<
     findings
 }
 
-/// Where each type of the product is defined. Types inside of functions and associated types have no name
-/// outside.
+/// Where each type of the product is defined, types inside of functions among them: who reads one of them
+/// expects what the name means elsewhere.
 fn definitions(files: &[SourceFile]) -> BTreeMap<&str, Vec<String>> {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let is_product = |path: &str| {
-        path.starts_with("crates/")
-            && path.ends_with(".rs")
-            && !path.starts_with("crates/testkit/")
-            && !is_test_file(path)
-    };
     for file in files.iter().filter(|file| is_product(&file.path)) {
-        let product = file.text.lines().take_while(|line| line.trim_end() != "#[cfg(test)]");
-        for (index, line) in product.enumerate() {
+        for (number, line) in file.code().product() {
             if let Some(name) = defined(line) {
-                found.entry(name).or_default().push(format!("{}:{}", file.path, index + 1));
+                found.entry(name).or_default().push(format!("{}:{number}", file.path));
             }
         }
     }
     found
 }
 
-/// The type that a line defines, if it begins in the first column.
-fn defined(line: &str) -> Option<&str> {
+pub(super) fn is_product(path: &str) -> bool {
+    let is_source = path.starts_with("crates/") && path.ends_with(".rs");
+    is_source && !path.starts_with("crates/testkit/") && !is_test_file(path)
+}
+
+/// The type that a line defines. An associated type is none: it is a `type` below the first column.
+pub(super) fn defined(line: &str) -> Option<&str> {
+    let is_inner = line.starts_with(' ');
+    let line = line.trim_start();
     let line = match line.strip_prefix("pub(") {
         Some(rest) => rest.split_once(") ")?.1,
         None => line.strip_prefix("pub ").unwrap_or(line),
     };
     let line = line.strip_prefix("unsafe ").unwrap_or(line);
     let kinds = ["struct ", "enum ", "trait ", "type ", "union "];
-    let rest = kinds.iter().find_map(|kind| line.strip_prefix(kind))?;
+    let kind = kinds.iter().find(|kind| line.starts_with(**kind) && !(is_inner && **kind == "type "))?;
+    let rest = &line[kind.len()..];
     let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
     (end > 0).then(|| &rest[..end])
 }
@@ -107,6 +109,10 @@ fn is_glossary_word(glossary: &str, name: &str) -> bool {
 fn glossary_rows(glossary: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     let rows: Vec<(usize, &str)> = words(glossary).collect();
+    if rows.len() > MAX_GLOSSARY_WORDS {
+        let message = format!("{} words, above {MAX_GLOSSARY_WORDS}: use words that need no row", rows.len());
+        findings.push(Finding::new(GLOSSARY, message));
+    }
     for pair in rows.windows(2) {
         let ((_, before), (line, word)) = (pair[0], pair[1]);
         let place = format!("{GLOSSARY}:{line}");
@@ -165,11 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_name_outside_is_free() {
-        let inner = "struct A;\nfn f() {\n    struct Place;\n}\nimpl X for A {\n    type Place = u8;\n}\n";
+    fn a_type_inside_of_a_function_counts() {
+        let inner = "fn f() {\n    struct Place;\n}\n";
+        assert_eq!(messages(&two("struct Place;\n", inner), "").len(), 1);
+    }
+
+    #[test]
+    fn associated_types_and_tests_are_free() {
+        let inner = "struct A;\nimpl X for A {\n    type Place = u8;\n}\n";
         assert_eq!(messages(&two("struct Place;\n", inner), ""), Vec::<String>::new());
         let test = "struct A;\n#[cfg(test)]\nmod tests {\nstruct Place;\n}\n";
         assert_eq!(messages(&two("struct Place;\n", test), ""), Vec::<String>::new());
+        let below_a_test_import = "#[cfg(test)]\nuse a::b;\nstruct Place;\n";
+        assert_eq!(messages(&two("struct Place;\n", below_a_test_import), "").len(), 1);
         let tests =
             [file("crates/a/src/x.rs", "struct Place;\n"), file("crates/a/tests/y.rs", "struct Place;\n")];
         assert_eq!(messages(&tests, ""), Vec::<String>::new());
@@ -194,5 +208,7 @@ mod tests {
         assert_eq!(glossary_rows(GLOSSARY_TEXT), []);
         assert_eq!(glossary_rows("| b | x |\n| a | x |\n").len(), 1);
         assert_eq!(glossary_rows("| a | x |\n| a | x |\n").len(), 1);
+        let many: Vec<String> = (100..=100 + MAX_GLOSSARY_WORDS).map(|at| format!("| w{at} | x |")).collect();
+        assert_eq!(glossary_rows(&many.join("\n")).len(), 1);
     }
 }

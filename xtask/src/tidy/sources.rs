@@ -24,6 +24,7 @@ pub(crate) fn check(files: &[SourceFile]) -> Vec<Finding> {
             findings.extend(length(file));
             findings.extend(output(file));
             findings.extend(dialects(file));
+            findings.extend(leaks(file));
         }
     }
     findings.extend(command_line_output(files));
@@ -47,12 +48,9 @@ fn length(file: &SourceFile) -> Option<Finding> {
     })
 }
 
-/// Tests are at the end, below `#[cfg(test)]`, or in a file of their own.
+/// Tests are items behind `#[cfg(test)]`, or files of their own.
 fn lines_without_tests(file: &SourceFile) -> usize {
-    if is_test_file(&file.path) {
-        return 0;
-    }
-    file.text.lines().take_while(|line| line.trim_end() != "#[cfg(test)]").count()
+    if is_test_file(&file.path) { 0 } else { file.code().product().count() }
 }
 
 pub(super) fn is_test_file(path: &str) -> bool {
@@ -131,16 +129,33 @@ fn output(file: &SourceFile) -> Vec<Finding> {
 /// The compiler finds every `match` that a new dialect must join, and no other way to tell dialects apart.
 fn dialects(file: &SourceFile) -> Vec<Finding> {
     let tells_apart = |line: &str| {
+        let compares = ["== Dialect", "!= Dialect", "== ManifestDialect", "!= ManifestDialect"];
         let has_pattern = ["matches!(", "if let ", "while let ", "let Dialect"];
-        line.contains(concat!("Dialect", "::")) && has_pattern.iter().any(|word| line.contains(word))
+        let is_pattern = has_pattern.iter().any(|word| line.contains(word));
+        line.contains(concat!("Dialect", "::")) && (is_pattern || compares.iter().any(|it| line.contains(it)))
     };
-    product_lines(file)
+    // A pattern may be on a line of its own.
+    let lines: Vec<(usize, &str)> = product_lines(file).collect();
+    let opens = |line: &str| line.trim_end().ends_with("matches!(") || line.trim_end().ends_with("if let");
+    let joined = lines.windows(2).map(|pair| match opens(pair[0].1) {
+        true => (pair[0].0, format!("{} {}", pair[0].1.trim_end(), pair[1].1.trim_start())),
+        false => (pair[0].0, pair[0].1.to_owned()),
+    });
+    let last = lines.last().map(|(number, line)| (*number, (*line).to_owned()));
+    joined
+        .chain(last)
         .filter(|(_, line)| tells_apart(line))
         .map(|(number, _)| {
             let place = format!("{}:{number}", file.path);
             Finding::new(place, "tells dialects apart: put what differs into the constant of each dialect")
         })
         .collect()
+}
+
+/// Memory that is never given back has to be asked for by no product code: `Cow` and `Arc` do the same.
+fn leaks(file: &SourceFile) -> Vec<Finding> {
+    let lines = product_lines(file).filter(|(_, line)| line.contains(concat!(".le", "ak()")));
+    lines.map(|(number, _)| Finding::new(format!("{}:{number}", file.path), "leaks memory")).collect()
 }
 
 fn command_line_output(files: &[SourceFile]) -> Option<Finding> {
@@ -160,14 +175,10 @@ fn is_build_script(path: &str) -> bool {
     path.ends_with("/build.rs") && !path.contains("/src/")
 }
 
-/// Numbered lines of code, without tests and comments.
+/// Numbered lines of code, without tests.
 fn product_lines(file: &SourceFile) -> impl Iterator<Item = (usize, &str)> {
-    file.text
-        .lines()
-        .take(lines_without_tests(file))
-        .enumerate()
-        .map(|(index, line)| (index + 1, line))
-        .filter(|(_, line)| !line.trim_start().starts_with("//"))
+    let is_product = !is_test_file(&file.path);
+    file.code().product().filter(move |_| is_product)
 }
 
 fn prints(line: &str) -> bool {
@@ -212,6 +223,8 @@ mod tests {
         let tests =
             format!("//! Short.\n#[cfg(test)]\nmod tests {{\n{}}}\n", "fn f() {}\n".repeat(MAX_FILE_LINES));
         assert_eq!(messages(&[file("crates/core/src/a.rs", &tests)]), Vec::<String>::new());
+        let guarded_import = code.replacen('\n', "\n#[cfg(test)]\nuse a::b;\n", 1);
+        broken("crates/core/src/a.rs", &guarded_import, "lines without tests");
         assert_eq!(messages(&[file("crates/core/src/a/tests.rs", &code)]), Vec::<String>::new());
     }
 
@@ -248,6 +261,13 @@ mod tests {
     }
 
     #[test]
+    fn a_leak_is_found() {
+        let leak = concat!("//! x\nlet name = name.le", "ak();\n");
+        broken("crates/core/src/a.rs", leak, "leaks");
+        assert_eq!(messages(&[file("crates/core/src/a/tests.rs", leak)]), Vec::<String>::new());
+    }
+
+    #[test]
     fn a_dialect_is_not_told_apart_where_the_compiler_can_not_see_it() {
         let dialect = concat!("Dialect", "::Gemini");
         broken(
@@ -256,6 +276,9 @@ mod tests {
             "dialects",
         );
         broken("crates/cli/src/a.rs", &format!("//! x\nif let {dialect} = dialect {{}}\n"), "dialects");
+        broken("crates/cli/src/a.rs", &format!("//! x\nlet is = dialect == {dialect};\n"), "dialects");
+        let apart = format!("//! x\nlet is = matches!(\n    {dialect} | dialect\n);\n");
+        broken("crates/cli/src/a.rs", &apart, "dialects");
         let whole = format!("//! x\nmatch dialect {{ {dialect} => 1 }}\nlet chosen = {dialect};\n");
         assert_eq!(messages(&[file("crates/cli/src/a.rs", &whole)]), Vec::<String>::new());
     }

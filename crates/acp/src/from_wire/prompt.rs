@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use attache_core::data_name::DataName;
 use attache_core::ids::MessageId;
 use attache_core::part::Part;
 use attache_core::prompt::media::{Block, Marks};
@@ -149,7 +150,7 @@ fn file_reference(block: &mut Object) -> Result<Part, Invalid> {
     if let Some(size) = block.lenient_integer("size") {
         data.insert("size".into(), size.into());
     }
-    Ok(Part::Data { name: "file-ref".into(), id: None, data: Value::Object(data) })
+    Ok(Part::Data { name: DataName::FileRef.into(), id: None, data: Value::Object(data) })
 }
 
 fn resource(mut resource: Object) -> Result<Part, Invalid> {
@@ -162,7 +163,7 @@ fn resource(mut resource: Object) -> Result<Part, Invalid> {
             data.insert("mime".into(), mime.into());
         }
         data.insert("text".into(), text.into());
-        return Ok(Part::Data { name: "context".into(), id: None, data: Value::Object(data) });
+        return Ok(Part::Data { name: DataName::Context.into(), id: None, data: Value::Object(data) });
     }
     // The media type is lenient here: the schema lets a bad one fall back to none.
     let media_type = resource

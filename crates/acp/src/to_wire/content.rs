@@ -9,12 +9,12 @@ use agent_client_protocol_schema::v1::{
     ImageContent, ResourceLink, TextResourceContents,
 };
 use attache_core::chunk::Rest;
+use attache_core::data_name::DataName;
 use attache_core::entry::Entry;
 use attache_core::metadata::OWN_KEY;
 use attache_core::part::Part;
 use attache_core::prompt::media::{Block, Marks};
 use attache_core::prompt::name_of_uri;
-use attache_core::slash_commands;
 use serde_json::{Value, json};
 
 use super::{commands, line};
@@ -111,11 +111,11 @@ pub(super) fn user_block(part: &Part) -> Option<ContentBlock> {
             let marks = Marks::of(provider_metadata.as_ref());
             Some(FileContent { url, media_type, filename: filename.as_deref(), marks }.block())
         }
-        Part::Data { name, data, .. } if name == slash_commands::PART_NAME => {
+        Part::Data { name, data, .. } if *name == DataName::Command => {
             commands::typed(data).map(ContentBlock::from)
         }
-        Part::Data { name, data, .. } if name == "file-ref" => file_reference(data),
-        Part::Data { name, data, .. } if name == "context" => context(data),
+        Part::Data { name, data, .. } if *name == DataName::FileRef => file_reference(data),
+        Part::Data { name, data, .. } if *name == DataName::Context => context(data),
         Part::Data { .. }
         | Part::StepStart
         | Part::Reasoning { .. }

@@ -5,13 +5,11 @@ use agent_client_protocol_schema::v1::{
     PlanEntryPriority, PlanEntryStatus, SessionInfoUpdate, SessionUpdate, UsageUpdate,
 };
 use attache_core::choices::{Chosen, SAME_MODE};
-use attache_core::chunk::OWN_DATA;
+use attache_core::data_name::DataName;
 use attache_core::entry::Entry;
 use attache_core::hooks;
 use attache_core::metadata::OWN_KEY;
 use attache_core::part::Role;
-use attache_core::slash_commands;
-use attache_core::task::ASKED_CALL;
 use serde_json::{Map, Value};
 
 use super::legible::{visible, visible_line};
@@ -43,20 +41,21 @@ pub(super) fn write(
     out: &mut Vec<u8>,
 ) -> EncodeResult {
     let DataChunk { name, id, data, lasting } = said;
-    match name {
-        "plan" => plan(entry, data, out),
-        "title" => title(entry, data, out),
-        "mode" => mode(entry, view, data, out),
-        "usage" => usage(entry, data, out),
-        "compaction" => compaction::write(entry, view, id, data, out),
-        "notice" => notice(entry, view, data, lasting, out),
-        "status" => status(entry, view, data, out),
-        ASKED_CALL => tool::asked(entry, data, out),
-        hooks::PART_NAME => hook(entry, view, data, lasting, out),
-        slash_commands::PART_NAME => commands::command(entry, data, out),
-        "file-ref" | "context" => attachment(entry, name, data, out),
-        ours if OWN_DATA.contains(&ours) => Ok(()),
-        _ => own_event(entry, view, said, out),
+    let Some(known) = DataName::of(name) else { return own_event(entry, view, said, out) };
+    match known {
+        DataName::Plan => plan(entry, data, out),
+        DataName::Title => title(entry, data, out),
+        DataName::Mode => mode(entry, view, data, out),
+        DataName::Usage => usage(entry, data, out),
+        DataName::Compaction => compaction::write(entry, view, id, data, out),
+        DataName::Notice => notice(entry, view, data, lasting, out),
+        DataName::Status => status(entry, view, data, out),
+        DataName::AskedCall => tool::asked(entry, data, out),
+        DataName::Hook => hook(entry, view, data, lasting, out),
+        DataName::Command => commands::command(entry, data, out),
+        DataName::FileRef | DataName::Context => attachment(entry, name, data, out),
+        // Of the model or of the host; a call's own updates say what people see of an answer.
+        DataName::Approval | DataName::Environment | DataName::Snapshot => Ok(()),
     }
 }
 

@@ -98,10 +98,18 @@ const STAGES: &[(usize, &[FieldKind])] = &[
     (256, &[FieldKind::Raw, FieldKind::Prose, FieldKind::Plain, FieldKind::Diff]),
 ];
 
+/// What an object is whose fields are cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CutObject {
+    /// A file with its address: its text is no prose.
+    Resource,
+    Other,
+}
+
 /// What the value of this key is, and the name to tell when it is cut. `within` is set inside raw data.
 fn matter(
     key: &str,
-    beside_uri: bool,
+    object: CutObject,
     within: Option<(&'static str, FieldKind)>,
 ) -> Option<(&'static str, FieldKind)> {
     if within.is_some() {
@@ -110,7 +118,7 @@ fn matter(
     match key {
         "rawInput" => Some(("rawInput", FieldKind::Raw)),
         "rawOutput" => Some(("rawOutput", FieldKind::Raw)),
-        "text" if beside_uri => Some(("text", FieldKind::Plain)),
+        "text" if object == CutObject::Resource => Some(("text", FieldKind::Plain)),
         "text" => Some(("text", FieldKind::Prose)),
         "content" => Some(("content", FieldKind::Plain)),
         "title" => Some(("title", FieldKind::Plain)),
@@ -146,11 +154,14 @@ fn shorten_texts(
             }
         }
         Value::Object(fields) => {
-            let beside_uri = fields.contains_key("uri");
+            let object = match fields.contains_key("uri") {
+                true => CutObject::Resource,
+                false => CutObject::Other,
+            };
             // Inside raw data everything is raw; elsewhere an object starts afresh.
             let within = within.filter(|(_, matter)| *matter == FieldKind::Raw);
             for (key, item) in fields.iter_mut().filter(|(key, _)| *key != "_meta") {
-                shorten_texts(item, matter(key, beside_uri, within), wanted, limit, cut_fields);
+                shorten_texts(item, matter(key, object, within), wanted, limit, cut_fields);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -9,7 +9,7 @@ use attache_rpc::code;
 use crate::limits::NAMED_CHOICES;
 use attache_acp_client::{AgentAbility, AgentClient, ClientFailure, OpenedSession};
 
-/// What a run wants; `None` leaves it to the agent.
+/// The choices of a run; `None` leaves one to the agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunChoices {
     pub model: Option<String>,
@@ -58,7 +58,7 @@ pub(super) async fn choose(
             return Err(Unchosen::Unfit(format!("{} offers no choice of {name}", client.agent_name())));
         };
         let value = match value_of(option, name, wanted) {
-            // What attache does not list it may take all the same, or it knows why not.
+            // attache may take values that it does not list, or says why not.
             Err(Unchosen::Unknown(_)) if client.can(AgentAbility::Extensions) => {
                 Some(SessionConfigOptionValue::value_id(wanted.clone()))
             }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::denials::DeniedCall;
+use super::questions::OWN_KEY;
 use crate::limits::KEPT_NOTICES;
 
 /// Something that people have to know beside the answer.
@@ -38,7 +39,7 @@ pub(super) struct Collected {
     notices: Vec<RunNotice>,
     pub(super) value: Option<Value>,
     words: SaidWords,
-    /// Of steps, as attache tells them.
+    /// Tokens of the steps, as attache reports them.
     steps: SpentTokens,
     /// Of whole turns, as other agents tell them.
     turns: SpentTokens,
@@ -58,7 +59,7 @@ struct SaidWords {
     interrupted: bool,
 }
 
-/// Of the session, in dollars: before this run, and now.
+/// Cost of the session in dollars: before this run, and now.
 #[derive(Clone, Copy, Debug, Default)]
 struct RunCost {
     before: Option<f64>,
@@ -107,7 +108,7 @@ impl Collected {
         line
     }
 
-    /// What can be chosen says what is.
+    /// Reads the current model from the configuration options.
     pub(super) fn learn_model(&mut self, options: &[SessionConfigOption]) {
         let of_models =
             |option: &&SessionConfigOption| option.category == Some(SessionConfigOptionCategory::Model);
@@ -146,7 +147,7 @@ impl Collected {
         &self.words.all[self.words.last..]
     }
 
-    /// Dollars of this run; `None` if the agent told none.
+    /// Cost of this run in dollars; `None` if the agent reported none.
     pub(super) fn cost(&self) -> Option<f64> {
         // Not below nothing, whatever an agent counts.
         self.cost.now.map(|now| (now - self.cost.before.unwrap_or_default()).max(0.0))
@@ -203,7 +204,7 @@ impl SaidWords {
 
 impl SpentTokens {
     fn add_step(&mut self, usage: &UsageUpdate) {
-        let step = usage.meta.as_ref().and_then(|meta| meta.get("attache")?.get("stepTokens"));
+        let step = usage.meta.as_ref().and_then(|meta| meta.get(OWN_KEY)?.get("stepTokens"));
         let count = |name: &str| step.and_then(|step| step.get(name)?.as_u64()).unwrap_or_default();
         self.input += count("input");
         self.output += count("output");

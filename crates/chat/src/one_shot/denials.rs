@@ -20,9 +20,9 @@ pub struct DeniedCall {
 /// Who or what was against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DenialCause {
-    /// It needed a permission, and nobody was there to give it.
+    /// It needed a permission, and no person was there to give it.
     Unasked,
-    /// The same of an agent that does not say what would permit it.
+    /// Like that, from an agent that does not say which rule would permit it.
     UnaskedElsewhere,
     /// A question of the agent itself, which a permission does not answer.
     Unanswered,
@@ -32,7 +32,7 @@ pub enum DenialCause {
     Forbidden,
 }
 
-/// What attache says of its question in `_meta.attache`.
+/// `_meta.attache` of a question.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct AskedFor {
     #[serde(default)]
@@ -54,7 +54,7 @@ impl AskedFor {
     }
 }
 
-/// What attache says of a call that failed, in `_meta.attache`.
+/// `_meta.attache` of a failed call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DenialMarks {

@@ -4,7 +4,7 @@ use agent_client_protocol_schema::v1::StopReason;
 
 use attache_acp_client::{AgentAbility, AgentClient, ClientFailure};
 
-/// What a script branches on.
+/// The exit code, which scripts branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunEnd {
     Done,
@@ -35,7 +35,7 @@ impl RunEnd {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunReport {
     pub end: RunEnd,
-    /// What a person has to know of it; `None` when all went well.
+    /// The message for a person; `None` when all went well.
     pub error: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Stopped {
     Wrong(String),
     /// The run has cost as much as it may, in dollars.
     Cost(f64),
-    /// Nobody reads the answer any more.
+    /// The reader of the answer closed its end.
     ReaderGone,
     /// It can't be written.
     Output(String),
@@ -80,7 +80,7 @@ impl Stopped {
         RunReport { end, error: Some(error) }
     }
 
-    /// The same with what only the agent's user can do about it; attache itself says what to do.
+    /// Like that, with what the agent's user can do about it; attache says so itself.
     pub(super) fn report_of(&self, client: &AgentClient) -> RunReport {
         let mut report = self.report();
         if let (Self::Failed(failure), Some(error)) = (self, &mut report.error)

@@ -37,7 +37,7 @@ pub enum AttachedContent {
     Place,
 }
 
-/// What an agent takes in a prompt.
+/// Kinds of content that an agent takes in a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TakenBlocks {
     pub(super) images: bool,

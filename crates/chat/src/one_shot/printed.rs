@@ -29,7 +29,7 @@ impl PrintedAnswer {
         Self { output, streaming, line_is_open: false, unflushed: false }
     }
 
-    /// What the agent said just now.
+    /// A piece of the agent's answer.
     pub(super) fn words(&mut self, text: &str, console: &mut dyn RunConsole) -> Result<(), Stopped> {
         match (self.output, self.streaming) {
             (RunOutput::Text, Streaming::Live) if !text.is_empty() => {

@@ -1,4 +1,4 @@
-//! Answers where nobody is there to give them: no.
+//! Answers questions of a run without a person: always no.
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, Meta, PermissionOptionKind, RequestPermissionRequest, ToolCallContent, ToolKind,
@@ -30,13 +30,16 @@ fn denied_call(request: &RequestPermissionRequest) -> DeniedCall {
     DeniedCall { tool, title, why, cause: asked.cause(), rules: asked.rules }
 }
 
-/// What attache says of something in its `_meta`; other agents say nothing there.
+/// The key in `_meta` under which attache's agent says what ACP has no field for.
+pub(super) const OWN_KEY: &str = "attache";
+
+/// Reads `_meta.attache`; other agents have none.
 pub(super) fn own_marks<T: DeserializeOwned + Default>(meta: Option<&Meta>) -> T {
-    let ours = meta.and_then(|meta| meta.get("attache"));
+    let ours = meta.and_then(|meta| meta.get(OWN_KEY));
     ours.and_then(|ours| T::deserialize(ours).ok()).unwrap_or_default()
 }
 
-/// What attache says of it, in the last text of the question; other agents say nothing.
+/// attache's reason, in the last text of the question; other agents give none.
 fn why(content: &[ToolCallContent]) -> String {
     const REASON: &str = "Asks because: ";
     let reason = content.iter().rev().find_map(|content| match content {

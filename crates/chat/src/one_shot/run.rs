@@ -39,7 +39,7 @@ pub(super) struct OneRun<'a> {
 /// Which updates are of this run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// The past of the session is told.
+    /// The session's history is being replayed.
     Opening,
     /// What comes is new, and the prompt is not sent yet.
     Opened,
@@ -225,7 +225,7 @@ impl<'a> OneRun<'a> {
                 (session.session_id, of_session)
             }
         };
-        // Loading tells what the session has cost before.
+        // A load reports the cost of the session so far.
         match client.can(AgentAbility::Load) {
             true => self.wait_for(events, client.load_session(session_id, &directories)).await,
             false => self.wait_for(events, client.resume_session(session_id, &directories)).await,
@@ -275,7 +275,7 @@ impl<'a> OneRun<'a> {
         self.printed.flush(self.console)
     }
 
-    /// What is wrong with the answer; `None` if it fits, or if the turn did not end by itself.
+    /// The mistakes of the answer; `None` if it fits, or if the turn did not end by itself.
     fn mistakes(&mut self, schema: &AnswerSchema, reason: StopReason) -> Option<Vec<String>> {
         if reason != StopReason::EndTurn {
             return None;
@@ -332,7 +332,7 @@ impl<'a> OneRun<'a> {
         }
     }
 
-    /// What is said after the end was decided still belongs to the answer; it decides nothing more.
+    /// Text after the decided end still belongs to the answer; it decides nothing more.
     fn take_late(&mut self, event: ClientEvent, stopped: &Stopped) {
         if matches!(stopped, Stopped::ReaderGone | Stopped::Output(_)) {
             return;

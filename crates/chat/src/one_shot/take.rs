@@ -73,12 +73,12 @@ impl OneRun<'_> {
     /// A notice from before the prompt: what a load repeats is of another run.
     fn early(&mut self, notice: &Notice) {
         #[derive(Default, Deserialize)]
-        struct Passing {
+        struct TransientMark {
             #[serde(default)]
             transient: bool,
         }
         let is_new = self.stage == Stage::Opened || self.task.session == SessionChoice::New;
-        if is_new || questions::own_marks::<Passing>(notice.meta.as_ref()).transient {
+        if is_new || questions::own_marks::<TransientMark>(notice.meta.as_ref()).transient {
             self.notice(notice);
         }
     }
@@ -87,7 +87,7 @@ impl OneRun<'_> {
     fn notice(&mut self, notice: &Notice) {
         let line = self.collected.noticed(notice);
         match notice.severity {
-            // It mostly is what the run fails with, and is told then.
+            // It usually is the failure of the run, which is reported at its end.
             NoticeSeverity::Error if self.failures.len() < KEPT_NOTICES => self.failures.push(line),
             NoticeSeverity::Error => {}
             _ => self.console.remark(&line),
@@ -104,7 +104,7 @@ impl OneRun<'_> {
         if let Some(name) = &fields.name {
             known.tool.clone_from(name);
         }
-        // The first update has the whole title; a later one tells nothing new.
+        // The first update has the whole title; later ones add nothing.
         if !known.title.is_empty() && !std::mem::replace(&mut known.is_told, true) {
             self.console.progress(&known.title);
         }

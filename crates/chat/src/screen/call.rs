@@ -13,8 +13,8 @@ use crate::screen::diff::{self, Counts, ShownChange};
 use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
 use crate::screen::limits::{DIFF_LINES, OUTPUT_TAIL, OWN_LINES, RESULT_LINES};
-use crate::screen::look::{ScreenLook, Tone};
 use crate::screen::markdown::{self, TextPage};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::transcript::OWN_RUN;
 use crate::screen::wrap::{Margin, cut_line, wrap, wrap_hard};
 
@@ -48,23 +48,23 @@ impl CallBlock {
         self.call.update(update.fields);
     }
 
-    /// What the user is asked about, whole: nothing is cut where somebody has to decide.
+    /// The call that the user is asked about, whole: a person who decides sees all of it.
     pub(crate) fn question_lines(&mut self, page: TextPage, directory: &Path) -> Vec<Line<'static>> {
         self.question = AskState::Open;
-        let look = page.look;
-        let sign = Margin::hanging(look.span(Tone::Warning, "? "));
+        let theme = page.theme;
+        let sign = Margin::hanging(theme.span(Tone::Warning, "? "));
         let mut lines = match self.call.kind {
             ToolKind::Execute => {
-                let command = look.showable(&harmless::exact(self.call.title.trim_matches('`')));
-                let margin = page.margin().with(sign).with(Margin::hanging(look.span(Tone::Quiet, "$ ")));
-                wrap_hard(&[look.span(Tone::Code, command)], &margin, page.width)
+                let command = theme.showable(&harmless::exact(self.call.title.trim_matches('`')));
+                let margin = page.margin().with(sign).with(Margin::hanging(theme.span(Tone::Quiet, "$ ")));
+                wrap_hard(&[theme.span(Tone::Code, command)], &margin, page.width)
             }
-            _ => wrap(&title(&self.call, look), &page.margin().with(sign), page.width),
+            _ => wrap(&title(&self.call, theme), &page.margin().with(sign), page.width),
         };
         let inner = page.indented(2);
         if let Some(place) = self.place(directory) {
-            let text = look.showable(&harmless::exact_line(&format!("in {place}")));
-            lines.extend(wrap_hard(&[look.span(Tone::Quiet, text)], &inner.margin(), inner.width));
+            let text = theme.showable(&harmless::exact_line(&format!("in {place}")));
+            lines.extend(wrap_hard(&[theme.span(Tone::Quiet, text)], &inner.margin(), inner.width));
         }
         lines.extend(self.diff_lines(inner, directory));
         for text in self.texts() {
@@ -117,33 +117,33 @@ impl CallBlock {
     }
 
     fn headline(&self, page: TextPage, spinner: usize) -> Line<'static> {
-        let look = page.look;
+        let theme = page.theme;
         let (sign, role) = match self.call.status {
-            ToolCallStatus::Pending => (look.open(), Tone::Quiet),
-            ToolCallStatus::InProgress => (look.spinner(spinner), Tone::User),
-            ToolCallStatus::Completed => (look.done(), Tone::Good),
-            ToolCallStatus::Failed => (look.failed(), Tone::Bad),
-            _ => (look.open(), Tone::Quiet),
+            ToolCallStatus::Pending => (theme.open(), Tone::Quiet),
+            ToolCallStatus::InProgress => (theme.spinner(spinner), Tone::User),
+            ToolCallStatus::Completed => (theme.done(), Tone::Good),
+            ToolCallStatus::Failed => (theme.failed(), Tone::Bad),
+            _ => (theme.open(), Tone::Quiet),
         };
-        let mut spans = vec![Span::raw(" ".repeat(page.indent)), look.span(role, format!("{sign} "))];
-        spans.extend(title(&self.call, look));
+        let mut spans = vec![Span::raw(" ".repeat(page.indent)), theme.span(role, format!("{sign} "))];
+        spans.extend(title(&self.call, theme));
         let counts = self.counts();
         if counts != Counts::default() {
-            spans.push(look.span(Tone::Added, format!("  +{}", counts.added)));
-            spans.push(look.span(Tone::Removed, format!(" -{}", counts.removed)));
+            spans.push(theme.span(Tone::Added, format!("  +{}", counts.added)));
+            spans.push(theme.span(Tone::Removed, format!(" -{}", counts.removed)));
         }
-        cut_line(Line::from(spans), page.width, look.ellipsis())
+        cut_line(Line::from(spans), page.width, theme.ellipsis())
     }
 
     fn counts(&self) -> Counts {
-        let narrow = TextPage { look: ScreenLook::PLAIN, width: usize::MAX / 4, indent: 0 };
+        let narrow = TextPage { theme: ScreenTheme::PLAIN, width: usize::MAX / 4, indent: 0 };
         self.changes().fold(Counts::default(), |sum, (_, change)| {
             let counts = diff::show(change, narrow).counts;
             Counts { added: sum.added + counts.added, removed: sum.removed + counts.removed }
         })
     }
 
-    /// What stands below its line.
+    /// The lines below its title.
     fn below(&self, page: TextPage, directory: &Path) -> Vec<Line<'static>> {
         let inner = page.indented(2);
         let was_shown = self.question != AskState::No;
@@ -179,12 +179,12 @@ impl CallBlock {
         for (path, change) in self.changes() {
             if names.len() > 1 && last != Some(path) {
                 let name = harmless::exact_line(&short(path, directory));
-                let name = page.look.span(Tone::Code, page.look.showable(&name));
+                let name = page.theme.span(Tone::Code, page.theme.showable(&name));
                 lines.extend(wrap_hard(&[name], &page.margin(), page.width));
             } else if last == Some(path) {
                 lines.push(Line::from(vec![
                     Span::raw(" ".repeat(page.indent + 2)),
-                    page.look.span(Tone::Quiet, page.look.ellipsis()),
+                    page.theme.span(Tone::Quiet, page.theme.ellipsis()),
                 ]));
             }
             lines.extend(diff::show(change, page).lines);
@@ -213,7 +213,7 @@ impl CallBlock {
 
     /// The last lines of what it printed.
     fn output(&self, most: usize, page: TextPage, role: Tone) -> Vec<Line<'static>> {
-        let look = page.look;
+        let theme = page.theme;
         let texts = self.texts();
         let lines: Vec<&str> = texts.iter().flat_map(|text| printed(text)).collect();
         let hidden = lines.len().saturating_sub(most);
@@ -222,9 +222,9 @@ impl CallBlock {
             shown.push(more_line(hidden, page));
         }
         for line in &lines[hidden..] {
-            let text = look.showable(&harmless::exact_line(line));
-            let line = Line::from(vec![Span::raw(" ".repeat(page.indent)), look.span(role, text)]);
-            shown.push(cut_line(line, page.width, look.ellipsis()));
+            let text = theme.showable(&harmless::exact_line(line));
+            let line = Line::from(vec![Span::raw(" ".repeat(page.indent)), theme.span(role, text)]);
+            shown.push(cut_line(line, page.width, theme.ellipsis()));
         }
         shown
     }
@@ -244,7 +244,7 @@ impl CallBlock {
             if let ToolCallContent::Content(content) = block
                 && let Some(name) = content::name_of(&content.content)
             {
-                let span = page.look.span(Tone::Quiet, page.look.showable(&name));
+                let span = page.theme.span(Tone::Quiet, page.theme.showable(&name));
                 lines.extend(wrap(&[span], &page.margin(), page.width));
             }
         }
@@ -255,7 +255,7 @@ impl CallBlock {
     pub(crate) fn drawings(&self, page: TextPage) -> Vec<Drawing> {
         let images = self.call.content.iter().filter_map(|block| match block {
             ToolCallContent::Content(content) => match &content.content {
-                ContentBlock::Image(image) => Drawing::of(image, page.look.canvas, page.width),
+                ContentBlock::Image(image) => Drawing::of(image, page.theme.canvas, page.width),
                 _ => None,
             },
             _ => None,
@@ -268,7 +268,7 @@ impl CallBlock {
         let mut text = format!("{}\n", self.call.title);
         for (path, change) in self.changes() {
             text += &format!("\n{}\n", path.display());
-            let page = TextPage { look: ScreenLook::PLAIN, width: usize::MAX / 4, indent: 0 };
+            let page = TextPage { theme: ScreenTheme::PLAIN, width: usize::MAX / 4, indent: 0 };
             for line in diff::show(change, page).lines {
                 text += &format!("{line}\n");
             }
@@ -286,17 +286,17 @@ pub(crate) fn short(path: &Path, directory: &Path) -> String {
 }
 
 /// The title: commands as they are, names in back-ticks as code.
-pub(crate) fn title(call: &ToolCall, look: ScreenLook) -> Vec<Span<'static>> {
-    let text = look.showable(&harmless::exact_line(&call.title));
+pub(crate) fn title(call: &ToolCall, theme: ScreenTheme) -> Vec<Span<'static>> {
+    let text = theme.showable(&harmless::exact_line(&call.title));
     if call.kind == ToolKind::Execute {
         let text = text.trim_matches('`').to_owned();
-        return vec![look.span(Tone::Quiet, "$ "), look.span(Tone::Code, text)];
+        return vec![theme.span(Tone::Quiet, "$ "), theme.span(Tone::Code, text)];
     }
     let mut spans = Vec::new();
     for (index, part) in text.split('`').enumerate() {
         let role = if index % 2 == 1 { Tone::Code } else { Tone::Plain };
         if !part.is_empty() {
-            spans.push(look.span(role, part));
+            spans.push(theme.span(role, part));
         }
     }
     spans
@@ -309,9 +309,9 @@ pub(crate) fn printed(text: &str) -> impl Iterator<Item = &str> {
 }
 
 pub(crate) fn more_line(count: usize, page: TextPage) -> Line<'static> {
-    let look = page.look;
+    let theme = page.theme;
     let lines = if count == 1 { "line" } else { "lines" };
-    let text = format!("{} {count} more {lines} {} ctrl-o shows all", look.ellipsis(), look.dot());
-    let line = Line::from(vec![Span::raw(" ".repeat(page.indent)), look.span(Tone::Quiet, text)]);
-    cut_line(line, page.width, look.ellipsis())
+    let text = format!("{} {count} more {lines} {} ctrl-o shows all", theme.ellipsis(), theme.dot());
+    let line = Line::from(vec![Span::raw(" ".repeat(page.indent)), theme.span(Tone::Quiet, text)]);
+    cut_line(line, page.width, theme.ellipsis())
 }

@@ -41,7 +41,7 @@ pub(crate) struct Composer {
     width: usize,
 }
 
-/// What a key came to.
+/// The result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// Something was changed or shown.
@@ -52,7 +52,7 @@ pub(crate) enum Typed {
     Other,
 }
 
-/// What stands at the cursor can be completed with these.
+/// Completions for the word at the cursor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vocabulary<'a> {
     pub(crate) own: &'a [OwnCommand],
@@ -77,7 +77,7 @@ impl Composer {
         self.offer = None;
     }
 
-    /// What is written was meant for somebody else than the agent; it can be called back all the same.
+    /// The text was not for the agent; it goes into the history all the same.
     pub(crate) fn sent_elsewhere(&mut self) {
         let text = self.typed.take();
         self.history.add(&text);
@@ -113,7 +113,7 @@ impl Composer {
             }
             KeyCode::Enter => return Typed::Send,
             KeyCode::Up | KeyCode::Down => return self.vertical(key.code),
-            _ => match edit_of(key.code, control, alt) {
+            _ => match edit_of(key) {
                 Some(edit) => self.edit(edit),
                 None => return Typed::Other,
             },
@@ -230,8 +230,10 @@ enum Edit {
 }
 
 /// The keys of readline.
-fn edit_of(code: KeyCode, control: bool, alt: bool) -> Option<Edit> {
-    Some(match (code, control, alt) {
+fn edit_of(key: KeyEvent) -> Option<Edit> {
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    let alt = key.modifiers.contains(KeyModifiers::ALT);
+    Some(match (key.code, control, alt) {
         (KeyCode::Char('a'), true, _) | (KeyCode::Home, ..) => Edit::Go(Motion::LineStart),
         (KeyCode::Char('e'), true, _) | (KeyCode::End, ..) => Edit::Go(Motion::LineEnd),
         (KeyCode::Char('b'), true, _) => Edit::Go(Motion::Left),

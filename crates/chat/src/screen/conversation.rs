@@ -15,13 +15,13 @@ use crate::screen::form::FormDialog;
 use crate::screen::harmless;
 use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber, RingReason};
 use crate::screen::limits::{LONG_TURN, REWINDS_KEPT};
-use crate::screen::look::{ScreenLook, Tone};
 use crate::screen::markdown::TextPage;
 use crate::screen::pager::Pager;
 use crate::screen::permission::PermissionDialog;
 use crate::screen::picker::Picker;
 use crate::screen::status::SessionFacts;
-use crate::screen::transcript::{LiveTranscript, Manner};
+use crate::screen::theme::{ScreenTheme, Tone};
+use crate::screen::transcript::{BlockSpacing, LiveTranscript};
 
 mod keys;
 mod lines;
@@ -38,7 +38,7 @@ pub(crate) use view::{ScreenView, ViewExtent};
 
 #[derive(Debug)]
 pub(crate) struct ScreenState {
-    look: ScreenLook,
+    theme: ScreenTheme,
     columns: usize,
     rows: usize,
     directory: PathBuf,
@@ -73,7 +73,7 @@ pub(crate) struct ScreenState {
     run: String,
 }
 
-/// What an agent can do, as far as keys depend on it.
+/// Abilities of the agent that keys depend on.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentFacts {
     pub(crate) name: String,
@@ -85,7 +85,7 @@ pub(crate) struct AgentFacts {
     pub(crate) can_rewind: bool,
 }
 
-/// Who keeps prompts that wait for their turn.
+/// Where prompts that wait for their turn are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Queues {
     Agent,
@@ -105,7 +105,7 @@ struct Sent {
     gone: bool,
 }
 
-/// Who has a prompt that was handed in.
+/// Where a submitted prompt is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SentPlace {
     Agent,
@@ -123,7 +123,7 @@ enum Front {
     Pages(Pager),
 }
 
-/// What a row of a menu stands for.
+/// The value of a menu's row.
 #[derive(Clone, Debug)]
 enum MenuRow {
     Intent(Intent),
@@ -139,7 +139,7 @@ enum WaitingQuestion {
 /// Where and how a conversation is shown.
 #[derive(Clone, Debug)]
 pub(crate) struct ScreenSetting {
-    pub(crate) look: ScreenLook,
+    pub(crate) theme: ScreenTheme,
     pub(crate) columns: u16,
     pub(crate) rows: u16,
     pub(crate) directory: PathBuf,
@@ -150,7 +150,7 @@ pub(crate) struct ScreenSetting {
     pub(crate) run: String,
 }
 
-/// Who puts a prompt on the screen.
+/// What puts a prompt on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PromptEcho {
     Shown,
@@ -161,7 +161,7 @@ pub(crate) enum PromptEcho {
 impl ScreenState {
     pub(crate) fn new(setting: ScreenSetting, history: PromptHistory) -> Self {
         Self {
-            look: setting.look,
+            theme: setting.theme,
             columns: setting.columns.max(8).into(),
             rows: setting.rows.max(3).into(),
             transcript: LiveTranscript::new(setting.directory.clone()),
@@ -193,7 +193,7 @@ impl ScreenState {
 
     /// Answers are laid out two columns in, so that prompts stand out.
     fn page(&self) -> TextPage {
-        TextPage { look: self.look, width: self.columns, indent: 2 }
+        TextPage { theme: self.theme, width: self.columns, indent: 2 }
     }
 
     pub(crate) fn facts_mut(&mut self) -> &mut SessionFacts {
@@ -204,13 +204,13 @@ impl ScreenState {
         self.under_way.front().is_some_and(|sent| sent.place == SentPlace::Agent)
     }
 
-    /// What the terminal's window is called.
+    /// The title of the terminal's window.
     pub(crate) fn title(&self) -> String {
         let title = self.title.as_deref().unwrap_or(&self.agent.name);
         let sign = match &self.front {
             Front::Permission { .. } | Front::Form { .. } => "? ",
-            _ if self.is_working() => "* ",
-            _ => "",
+            Front::Composer | Front::Menu(_) | Front::Pages(_) if self.is_working() => "* ",
+            Front::Composer | Front::Menu(_) | Front::Pages(_) => "",
         };
         format!("{sign}{}", harmless::exact_line(title))
     }
@@ -219,7 +219,7 @@ impl ScreenState {
         std::mem::take(&mut self.intents)
     }
 
-    /// What the time is: from any fixed moment on.
+    /// The current time, from any fixed moment on.
     pub(crate) fn at(&mut self, now: Duration) {
         self.now = now;
     }
@@ -316,7 +316,7 @@ impl ScreenState {
         self.begin_turn();
     }
 
-    /// The agent ended before it answered, which is told elsewhere.
+    /// The agent ended before it answered; that is reported elsewhere.
     pub(crate) fn prompt_cut(&mut self, name: &PromptName) {
         let was_first = self.under_way.front().is_some_and(|sent| sent.name == *name);
         self.under_way.retain(|sent| sent.name != *name);
@@ -325,7 +325,7 @@ impl ScreenState {
         }
     }
 
-    /// Who is at the other end.
+    /// The agent at the other end.
     pub(crate) fn meet(&mut self, agent: AgentFacts) {
         self.agent = agent;
     }
@@ -365,7 +365,7 @@ impl ScreenState {
         }
         let page = self.page();
         let lines = view::plan_lines(&self.plan, page, usize::MAX);
-        self.transcript.print(lines, Manner::Note, page);
+        self.transcript.print(lines, BlockSpacing::Note, page);
         self.plan.clear();
     }
 }

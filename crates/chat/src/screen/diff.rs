@@ -9,8 +9,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::screen::harmless;
 use crate::screen::limits::{DIFF_TIME, WORD_DIFF_BYTES};
-use crate::screen::look::Tone;
 use crate::screen::markdown::TextPage;
+use crate::screen::theme::Tone;
 use crate::screen::wrap::{Margin, wrap_hard};
 
 /// One piece of a file as it was and as it is, and where that is in the new file.
@@ -86,7 +86,7 @@ impl Sheet {
         let (removed, added) = (operation.old_range(), operation.new_range());
         if operation.tag() == DiffTag::Equal {
             for index in added {
-                let spans = vec![self.page.look.span(Tone::Quiet, shown(new.0[index], self.page))];
+                let spans = vec![self.page.theme.span(Tone::Quiet, shown(new.0[index], self.page))];
                 self.row(new.1 + index as i64, DiffSign::Same, &spans);
             }
             return;
@@ -98,14 +98,14 @@ impl Sheet {
             .collect();
         for (place, index) in removed.enumerate() {
             let spans = pairs.get(place).map_or_else(
-                || vec![self.page.look.span(Tone::Removed, shown(old.0[index], self.page))],
+                || vec![self.page.theme.span(Tone::Removed, shown(old.0[index], self.page))],
                 |(spans, _)| spans.clone(),
             );
             self.row(old.1 + index as i64, DiffSign::Removed, &spans);
         }
         for (place, index) in added.enumerate() {
             let spans = pairs.get(place).map_or_else(
-                || vec![self.page.look.span(Tone::Added, shown(new.0[index], self.page))],
+                || vec![self.page.theme.span(Tone::Added, shown(new.0[index], self.page))],
                 |(_, spans)| spans.clone(),
             );
             self.row(new.1 + index as i64, DiffSign::Added, &spans);
@@ -113,21 +113,21 @@ impl Sheet {
     }
 
     fn row(&mut self, number: i64, sign: DiffSign, spans: &[Span<'static>]) {
-        let look = self.page.look;
+        let theme = self.page.theme;
         let (text, role) = match sign {
             DiffSign::Same => ("  ", Tone::Quiet),
             DiffSign::Added => ("+ ", Tone::Added),
             DiffSign::Removed => ("- ", Tone::Removed),
         };
-        let numbered = look.span(Tone::Quiet, format!("{number:>0$} ", self.numbers));
-        let first = vec![Span::raw(" ".repeat(self.page.indent)), numbered, look.span(role, text)];
+        let numbered = theme.span(Tone::Quiet, format!("{number:>0$} ", self.numbers));
+        let first = vec![Span::raw(" ".repeat(self.page.indent)), numbered, theme.span(role, text)];
         let rest = vec![Span::raw(" ".repeat(self.page.indent + self.numbers + 3))];
         self.lines.extend(wrap_hard(spans, &Margin { first, rest }, self.page.width));
     }
 
     fn gap(&mut self) {
-        let dots = format!("{:>1$}", self.page.look.ellipsis(), self.page.indent + self.numbers);
-        self.lines.push(Line::from(self.page.look.span(Tone::Quiet, dots)));
+        let dots = format!("{:>1$}", self.page.theme.ellipsis(), self.page.indent + self.numbers);
+        self.lines.push(Line::from(self.page.theme.span(Tone::Quiet, dots)));
     }
 }
 
@@ -140,7 +140,7 @@ enum DiffSign {
 
 /// Changes are shown exactly: nothing in them may hide.
 fn shown(line: &str, page: TextPage) -> String {
-    page.look.showable(&harmless::exact_line(line))
+    page.theme.showable(&harmless::exact_line(line))
 }
 
 type Pair = (Vec<Span<'static>>, Vec<Span<'static>>);
@@ -148,9 +148,10 @@ type Pair = (Vec<Span<'static>>, Vec<Span<'static>>);
 /// Both lines with what differs marked. Lines that have little in common are all changed: marks would only
 /// disturb.
 fn words(old: &str, new: &str, page: TextPage) -> Pair {
-    let look = page.look;
-    let whole =
-        || (vec![look.span(Tone::Removed, shown(old, page))], vec![look.span(Tone::Added, shown(new, page))]);
+    let theme = page.theme;
+    let whole = || {
+        (vec![theme.span(Tone::Removed, shown(old, page))], vec![theme.span(Tone::Added, shown(new, page))])
+    };
     if old.len() > WORD_DIFF_BYTES || new.len() > WORD_DIFF_BYTES {
         return whole();
     }
@@ -174,7 +175,7 @@ fn words(old: &str, new: &str, page: TextPage) -> Pair {
         let is_same = operation.tag() == DiffTag::Equal;
         let put = |spans: &mut Vec<Span<'static>>, text: &str, same: Tone, changed: Tone| {
             if !text.is_empty() {
-                spans.push(look.span(if is_same { same } else { changed }, shown(text, page)));
+                spans.push(theme.span(if is_same { same } else { changed }, shown(text, page)));
             }
         };
         put(&mut before, &removed, Tone::Removed, Tone::RemovedWord);
@@ -186,10 +187,10 @@ fn words(old: &str, new: &str, page: TextPage) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::look::{Colours, ScreenLook};
+    use crate::screen::theme::{Colours, ScreenTheme};
 
     const PAGE: TextPage = TextPage {
-        look: ScreenLook { colours: Colours::Sixteen, ..ScreenLook::PLAIN },
+        theme: ScreenTheme { colours: Colours::Sixteen, ..ScreenTheme::PLAIN },
         width: 40,
         indent: 0,
     };
@@ -219,7 +220,7 @@ mod tests {
     fn changed_words_are_marked() {
         let (before, after) = words("let total = one;", "let sum = one;", PAGE);
         let marked = |spans: &[Span<'_>], role| {
-            let marked = spans.iter().filter(|span| span.style == PAGE.look.style(role));
+            let marked = spans.iter().filter(|span| span.style == PAGE.theme.style(role));
             marked.map(|span| span.content.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(marked(&before, Tone::RemovedWord), ["total"]);

@@ -76,7 +76,7 @@ impl Drawing {
         picture.map(|picture| Self { rows, picture })
     }
 
-    /// Takes its rows, draws into them, and stands below them.
+    /// Reserves its rows, draws into them, and leaves the cursor below them.
     pub(crate) fn sequence(&self) -> String {
         let Self { rows, picture } = self;
         format!("{}\x1b[{rows}A\x1b[2C{picture}\r\x1b[{rows}B", "\r\n".repeat(*rows))

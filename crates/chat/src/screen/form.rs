@@ -9,7 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{Margin, cut, wrap};
 
 mod field;
@@ -20,11 +20,11 @@ use field::{Filled, FormField};
 pub(crate) struct FormDialog {
     fields: Vec<FormField>,
     at: usize,
-    /// What is wrong with what was entered last.
+    /// The mistake in the last input.
     complaint: Option<String>,
 }
 
-/// What a key came to.
+/// The result of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FormStep {
     Nothing,
@@ -93,32 +93,32 @@ impl FormDialog {
         FormStep::Give(ElicitationAction::Accept(filled))
     }
 
-    pub(crate) fn lines(&self, look: ScreenLook, width: usize) -> Vec<Line<'static>> {
+    pub(crate) fn lines(&self, theme: ScreenTheme, width: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let Some(field) = self.fields.get(self.at.min(self.fields.len().saturating_sub(1))) else {
-            let text = format!("enter agrees {0} ctrl-d declines {0} esc cancels", look.dot());
-            return vec![Line::from(look.span(Tone::Quiet, cut(&text, width, look.ellipsis())))];
+            let text = format!("enter agrees {0} ctrl-d declines {0} esc cancels", theme.dot());
+            return vec![Line::from(theme.span(Tone::Quiet, cut(&text, width, theme.ellipsis())))];
         };
         let place = match self.fields.len() {
             1 => String::new(),
             count => format!("  {} of {count}", self.at + 1),
         };
         let title = vec![
-            look.span(Tone::Warning, look.showable(&harmless::exact_line(&field.title))),
-            look.span(Tone::Quiet, place),
+            theme.span(Tone::Warning, theme.showable(&harmless::exact_line(&field.title))),
+            theme.span(Tone::Quiet, place),
         ];
         lines.extend(wrap(&title, &Margin::default(), width));
         if !field.description.is_empty() {
-            let text = look.showable(&harmless::prose(&field.description));
+            let text = theme.showable(&harmless::prose(&field.description));
             lines.extend(wrap(&[Span::raw(text)], &Margin::default(), width));
         }
-        lines.extend(field.lines(look, width));
+        lines.extend(field.lines(theme, width));
         if let Some(complaint) = &self.complaint {
-            lines.push(Line::from(look.span(Tone::Bad, cut(complaint, width, look.ellipsis()))));
+            lines.push(Line::from(theme.span(Tone::Bad, cut(complaint, width, theme.ellipsis()))));
         }
-        let keys = field.keys(look);
-        let help = format!("{keys} {0} ctrl-d declines {0} esc cancels", look.dot());
-        lines.push(Line::from(look.span(Tone::Quiet, cut(&help, width, look.ellipsis()))));
+        let keys = field.keys(theme);
+        let help = format!("{keys} {0} ctrl-d declines {0} esc cancels", theme.dot());
+        lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
         lines
     }
 }

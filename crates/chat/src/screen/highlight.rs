@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use ratatui_core::text::Span;
 
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 
 /// One language to a line: its names | line comments | block comment | string signs | words.
 const TABLE: &str = include_str!("highlight/languages.txt");
@@ -19,7 +19,7 @@ pub(crate) struct Language {
     words: Vec<&'static str>,
 }
 
-/// What a line begins in: the end of the line before it.
+/// The state at the end of the line before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Inside {
     #[default]
@@ -53,10 +53,10 @@ pub(crate) fn line(
     text: &str,
     language: Option<&'static Language>,
     inside: Inside,
-    look: ScreenLook,
+    theme: ScreenTheme,
 ) -> (Vec<Span<'static>>, Inside) {
-    let Some(language) = language else { return (vec![look.span(Tone::Plain, text)], Inside::Code) };
-    let mut scan = Scan { rest: text, spans: Vec::new(), plain: String::new(), look };
+    let Some(language) = language else { return (vec![theme.span(Tone::Plain, text)], Inside::Code) };
+    let mut scan = Scan { rest: text, spans: Vec::new(), plain: String::new(), theme };
     let mut inside = inside;
     while !scan.rest.is_empty() {
         inside = scan.step(language, inside);
@@ -69,7 +69,7 @@ struct Scan<'a> {
     rest: &'a str,
     spans: Vec<Span<'static>>,
     plain: String,
-    look: ScreenLook,
+    theme: ScreenTheme,
 }
 
 impl Scan<'_> {
@@ -144,12 +144,12 @@ impl Scan<'_> {
             return;
         }
         self.flush();
-        self.spans.push(self.look.span(role, taken));
+        self.spans.push(self.theme.span(role, taken));
     }
 
     fn flush(&mut self) {
         if !self.plain.is_empty() {
-            self.spans.push(self.look.span(Tone::Plain, std::mem::take(&mut self.plain)));
+            self.spans.push(self.theme.span(Tone::Plain, std::mem::take(&mut self.plain)));
         }
     }
 }
@@ -157,10 +157,10 @@ impl Scan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::look::Colours;
+    use crate::screen::theme::Colours;
     use proptest::prelude::*;
 
-    const LOOK: ScreenLook = ScreenLook { colours: Colours::Sixteen, ..ScreenLook::PLAIN };
+    const LOOK: ScreenTheme = ScreenTheme { colours: Colours::Sixteen, ..ScreenTheme::PLAIN };
 
     fn roles(text: &str, name: &str) -> Vec<(String, Tone)> {
         let all = [Tone::Plain, Tone::Comment, Tone::Text, Tone::Number, Tone::Keyword];

@@ -1,4 +1,4 @@
-//! What the user wants of the agent, as plain data: the rim carries it out.
+//! What the user wants of the agent, as plain data: the event loop carries it out.
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, ElicitationAction, PermissionOptionId, SessionConfigId, SessionConfigOptionValue,
@@ -64,7 +64,7 @@ pub(crate) enum Intent {
     Run(String),
     /// The command that runs.
     StopRun,
-    /// What the clipboard holds is wanted, if it is a picture.
+    /// Attach the picture in the clipboard, if there is one.
     PastePicture,
     Redraw,
     Suspend,

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Combining marks on one sign: no script needs more, and towers of them cover other lines.
 pub(crate) const MARKS_PER_SIGN: usize = 8;
 
-/// Nobody sees more, and a fast model sends thousands of deltas in a second.
+/// Eyes see no more, and a fast model sends thousands of deltas in a second.
 pub(crate) const FRAME: Duration = Duration::from_millis(16);
 
 /// An answer without a blank line is given to the scrollback in pieces of this size, so that what is laid out
@@ -67,7 +67,7 @@ pub(crate) const PASTE_BYTES: usize = 2_000;
 /// A larger one is refused, as the agent refuses blocks of that size.
 pub(crate) const PASTE_MOST: usize = 20 * 1024 * 1024;
 
-/// Files that `@` knows of; a larger tree is told to be cut.
+/// Files that `@` completes; the user is told when a larger tree is cut.
 pub(crate) const FILES_KNOWN: usize = 500_000;
 
 /// Of these, how many a search for `@` looks at before keys are taken and a frame may be drawn again: about a
@@ -102,13 +102,13 @@ pub(crate) const EDITED_BYTES: u64 = 1024 * 1024;
 /// Titles of sessions that `@` offers at once: files are what is meant most often.
 pub(crate) const SESSIONS_OFFERED: usize = 3;
 
-/// Characters of a title by which a session is mentioned: it stands in the line that is typed.
+/// Characters of a title by which a session is mentioned: it is part of the line that is typed.
 pub(crate) const SESSION_TITLE_CHARS: usize = 60;
 
-/// What a mentioned session gives to a prompt: its end, which is what one comes back to.
+/// Bytes that a mentioned session adds to a prompt: its end, which people usually come back to.
 pub(crate) const SESSION_BYTES: usize = 128 * 1024;
 
-/// What is kept of what a command of the user's own printed: its beginning and its end.
+/// Bytes that are kept of the output of a user's own command: its beginning and its end.
 pub(crate) const OWN_OUTPUT_BYTES: usize = 64 * 1024;
 
 /// How long a program that reads the clipboard may take.

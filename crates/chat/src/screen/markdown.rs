@@ -6,7 +6,7 @@ use ratatui_core::text::Line;
 use crate::screen::harmless;
 use crate::screen::highlight::{self, Inside, Language};
 use crate::screen::limits::OPEN_BLOCK_BYTES;
-use crate::screen::look::ScreenLook;
+use crate::screen::theme::ScreenTheme;
 use crate::screen::wrap::{Margin, wrap_hard};
 
 mod block;
@@ -17,7 +17,7 @@ pub(crate) use block::render;
 /// Where and how lines are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TextPage {
-    pub(crate) look: ScreenLook,
+    pub(crate) theme: ScreenTheme,
     pub(crate) width: usize,
     /// Blanks before every line.
     pub(crate) indent: usize,
@@ -37,7 +37,7 @@ impl TextPage {
 /// A text that grows.
 #[derive(Debug, Default)]
 pub(crate) struct Streamed {
-    /// What is not laid out for good: the open block, with an open line at its end.
+    /// Text without a final layout: the open block, with an open line at its end.
     open: String,
     /// How much of it was looked at, up to a line end.
     scanned: usize,
@@ -47,7 +47,7 @@ pub(crate) struct Streamed {
     spacing: Spacing,
 }
 
-/// What stands between the last block and the next.
+/// The blank lines between the last block and the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Spacing {
     #[default]
@@ -81,7 +81,7 @@ impl Streamed {
         lines
     }
 
-    /// What is still open, as it looks now.
+    /// The open block as it looks now.
     pub(crate) fn tail(&self, page: TextPage) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         if self.open.trim().is_empty() {
@@ -134,7 +134,7 @@ impl Streamed {
             self.scanned = end;
             return;
         }
-        // What is open now begins with this line.
+        // The open block begins with this line.
         self.finish_block(self.scanned, page, lines);
         match kind {
             BlockKind::Blank => {
@@ -191,7 +191,7 @@ impl Streamed {
         self.spacing = Spacing::Tight;
     }
 
-    /// An item stands where it was written; text below an item stands under its text.
+    /// List items keep their place; continuation lines are indented to the item's text.
     fn laid_out(&self, block: &str, page: TextPage) -> Vec<Line<'static>> {
         let indent = match kind_of(first_line(block)) {
             BlockKind::Item { indent, .. } => indent,
@@ -214,7 +214,7 @@ impl Streamed {
     }
 }
 
-/// What a line begins.
+/// The kind of block that a line begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BlockKind {
     Blank,
@@ -283,8 +283,8 @@ fn closes(line: &str, fence: &Fence) -> bool {
 }
 
 fn code_line(text: &str, fence: &Fence, page: TextPage) -> (Vec<Line<'static>>, Inside) {
-    let text = page.look.showable(&harmless::exact(text));
-    let (spans, inside) = highlight::line(&text, fence.language, fence.inside, page.look);
+    let text = page.theme.showable(&harmless::exact(text));
+    let (spans, inside) = highlight::line(&text, fence.language, fence.inside, page.theme);
     let margin = page.indented(2 + fence.indent.min(page.width / 4)).margin();
     (wrap_hard(&spans, &margin, page.width), inside)
 }

@@ -5,7 +5,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{Margin, columns, cut, wrap, wrap_hard};
 
 /// Columns that a second column needs beside the first.
@@ -25,7 +25,7 @@ pub(crate) struct Pager {
     height: usize,
 }
 
-/// What a key came to.
+/// The result of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paged {
     Stay,
@@ -69,22 +69,22 @@ impl Pager {
         self.lines.len().saturating_sub(self.height.saturating_sub(2))
     }
 
-    pub(crate) fn lines(&mut self, look: ScreenLook, width: usize, height: usize) -> Vec<Line<'static>> {
+    pub(crate) fn lines(&mut self, theme: ScreenTheme, width: usize, height: usize) -> Vec<Line<'static>> {
         if self.width != width {
-            self.lay_out(look, width);
+            self.lay_out(theme, width);
         }
         self.height = height;
         self.top = self.top.min(self.last_top());
-        let mut lines = vec![Line::from(look.span(Tone::Strong, cut(&self.title, width, look.ellipsis())))];
+        let mut lines = vec![Line::from(theme.span(Tone::Strong, cut(&self.title, width, theme.ellipsis())))];
         let room = height.saturating_sub(2);
         lines.extend(self.lines.iter().skip(self.top).take(room).cloned());
         lines.resize(height.saturating_sub(1), Line::default());
-        let help = format!("{} space b g G scroll {} esc closes", look.arrows(), look.dot());
-        lines.push(Line::from(look.span(Tone::Quiet, cut(&help, width, look.ellipsis()))));
+        let help = format!("{} space b g G scroll {} esc closes", theme.arrows(), theme.dot());
+        lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
         lines
     }
 
-    fn lay_out(&mut self, look: ScreenLook, width: usize) {
+    fn lay_out(&mut self, theme: ScreenTheme, width: usize) {
         self.width = width;
         self.lines.clear();
         let names = self.table.iter().map(|(name, _)| columns(name)).max().unwrap_or_default();
@@ -92,18 +92,18 @@ impl Pager {
         for (name, told) in self.table {
             let margin = match is_narrow {
                 true => {
-                    self.lines.push(Line::from(look.span(Tone::Strong, *name)));
+                    self.lines.push(Line::from(theme.span(Tone::Strong, *name)));
                     Margin::blanks(2)
                 }
-                false => Margin::hanging(look.span(Tone::Strong, format!("{name:<names$}  "))),
+                false => Margin::hanging(theme.span(Tone::Strong, format!("{name:<names$}  "))),
             };
             self.lines.extend(wrap(&[Span::raw(*told)], &margin, width));
         }
         for (index, section) in self.sections.iter().enumerate() {
             if index > 0 {
-                self.lines.push(Line::from(look.span(Tone::Quiet, look.rule().repeat(width.min(40)))));
+                self.lines.push(Line::from(theme.span(Tone::Quiet, theme.rule().repeat(width.min(40)))));
             }
-            let text = look.showable(&harmless::exact(section));
+            let text = theme.showable(&harmless::exact(section));
             self.lines.extend(wrap_hard(&[Span::raw(text)], &Margin::default(), width));
         }
     }
@@ -118,7 +118,7 @@ mod tests {
         let text = (1..=20).map(|number| number.to_string()).collect::<Vec<_>>().join("\n");
         let mut pager = Pager::at_the_end("Details", vec![text]);
         let shown = |pager: &mut Pager| {
-            let lines = pager.lines(ScreenLook::PLAIN, 30, 6);
+            let lines = pager.lines(ScreenTheme::PLAIN, 30, 6);
             (lines.len(), lines[1].to_string(), lines[4].to_string())
         };
         assert_eq!(shown(&mut pager), (6, "17".to_owned(), "20".to_owned()));

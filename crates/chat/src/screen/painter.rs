@@ -97,7 +97,7 @@ impl Painter {
             return;
         }
         let same = self.drawn.iter().zip(lines).take_while(|(old, new)| old == new).count();
-        // The last line at least, so that the cursor never stands below what is drawn.
+        // The last line at least, so that the cursor is never below the drawing.
         let from = same.min(self.drawn.len().saturating_sub(1)).min(lines.len().saturating_sub(1));
         self.go_to(from, out);
         if self.drawn.len() == lines.len() {
@@ -196,7 +196,7 @@ impl Painter {
         }
     }
 
-    /// Takes the live part away: the terminal is somebody else's for a while, or for good.
+    /// Erases the live part before another program gets the terminal, or at the end.
     pub(crate) fn leave(&mut self) -> String {
         let mut out = String::new();
         if let Some((drawn, cursor)) = self.covered.take() {
@@ -210,7 +210,7 @@ impl Painter {
         out
     }
 
-    /// The screen was somebody else's: everything live is drawn anew where the cursor stands.
+    /// Another program had the screen: everything live is drawn anew at the cursor.
     pub(crate) fn begin_anew(&mut self) -> String {
         *self = Self::default();
         "\r".to_owned()

@@ -9,7 +9,7 @@ use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
 use crate::screen::limits::TYPING;
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{Margin, columns, cut, wrap};
 
 #[derive(Debug)]
@@ -17,14 +17,14 @@ pub(crate) struct PermissionDialog {
     title: String,
     options: Vec<PermissionOption>,
     chosen: Option<usize>,
-    /// What the model is told with a rejection, while it is typed.
+    /// The user's message to the model with a rejection, while it is typed.
     word: Option<String>,
     opened: Duration,
     /// When the user last typed something else.
     typed: Option<Duration>,
 }
 
-/// What a key came to.
+/// The result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PermissionAnswer {
     Nothing,
@@ -45,7 +45,7 @@ impl PermissionDialog {
         typed: Option<Duration>,
     ) -> Self {
         let mut options = options;
-        // What allows stands together, and so does what rejects, in whatever order an agent names them.
+        // Options that allow come first, those that reject after them, whatever order the agent names them in.
         options.sort_by_key(|option| match option.kind {
             PermissionOptionKind::AllowOnce => 0,
             PermissionOptionKind::AllowAlways => 1,
@@ -139,32 +139,32 @@ impl PermissionDialog {
         self.options.iter().find(rejects).map(|option| option.option_id.clone())
     }
 
-    pub(crate) fn lines(&self, look: ScreenLook, width: usize) -> Vec<Line<'static>> {
-        let title = look.showable(&harmless::exact_line(&self.title));
-        let mut lines = vec![Line::from(look.span(Tone::Warning, cut(&title, width, look.ellipsis())))];
+    pub(crate) fn lines(&self, theme: ScreenTheme, width: usize) -> Vec<Line<'static>> {
+        let title = theme.showable(&harmless::exact_line(&self.title));
+        let mut lines = vec![Line::from(theme.span(Tone::Warning, cut(&title, width, theme.ellipsis())))];
         if let Some(word) = &self.word {
-            let typed = format!("{}{}", look.showable(&harmless::exact_line(word)), look.bar());
-            let margin = Margin::hanging(look.span(Tone::User, format!("{} ", look.pointer())));
+            let typed = format!("{}{}", theme.showable(&harmless::exact_line(word)), theme.bar());
+            let margin = Margin::hanging(theme.span(Tone::User, format!("{} ", theme.pointer())));
             lines.extend(wrap(&[Span::raw(typed)], &margin, width));
-            let help = format!("enter rejects and sends this {} esc back", look.dot());
-            lines.push(Line::from(look.span(Tone::Quiet, cut(&help, width, look.ellipsis()))));
+            let help = format!("enter rejects and sends this {} esc back", theme.dot());
+            lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
             return lines;
         }
         let names = self.options.iter().map(|option| option.name.clone());
         let with_word =
-            self.rejection().map(|_| format!("Reject, and say what to do instead{}", look.ellipsis()));
+            self.rejection().map(|_| format!("Reject, and say what to do instead{}", theme.ellipsis()));
         for (index, name) in names.chain(with_word).enumerate() {
             let (sign, role) = match self.chosen == Some(index) {
-                true => (look.pointer(), Tone::Chosen),
+                true => (theme.pointer(), Tone::Chosen),
                 false => (" ", Tone::Plain),
             };
-            let margin = Margin::hanging(look.span(role, format!("{sign} {} ", index + 1)));
-            let name = look.span(role, look.showable(&harmless::exact_line(&name)));
+            let margin = Margin::hanging(theme.span(role, format!("{sign} {} ", index + 1)));
+            let name = theme.span(role, theme.showable(&harmless::exact_line(&name)));
             lines.extend(wrap(&[name], &margin, width));
         }
         let help =
-            format!("1-{} or {} and enter {} esc stops the turn", self.rows(), look.arrows(), look.dot());
-        lines.push(Line::from(look.span(Tone::Quiet, cut(&help, width, look.ellipsis()))));
+            format!("1-{} or {} and enter {} esc stops the turn", self.rows(), theme.arrows(), theme.dot());
+        lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
         debug_assert!(
             lines.iter().all(|line| crate::screen::wrap::line_columns(line) <= width.max(columns("› 1 xx")))
         );

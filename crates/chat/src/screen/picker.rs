@@ -4,10 +4,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::Line;
 
 use crate::screen::harmless;
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{columns, cut, cut_line};
 
-/// What a row stands for is what the list was opened with.
+/// A list to pick from. A row's value is the one that the caller passed in.
 #[derive(Clone, Debug)]
 pub(crate) struct Picker<T> {
     pub(crate) title: String,
@@ -31,7 +31,7 @@ pub(crate) enum Mark {
     Other,
 }
 
-/// What a key came to.
+/// The result of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MenuPick<T> {
     Nothing,
@@ -76,7 +76,7 @@ impl<T: Clone> Picker<T> {
         MenuPick::Nothing
     }
 
-    /// What the row with this number stands for, counted from 1 among those that match.
+    /// The value of the row with this number, counted from 1 among those that match.
     pub(crate) fn row(&self, number: usize) -> Option<T> {
         self.matching().nth(number.checked_sub(1)?).map(|row| row.value.clone())
     }
@@ -88,12 +88,12 @@ impl<T: Clone> Picker<T> {
     }
 
     /// The rows that match, to be chosen by their numbers.
-    pub(crate) fn numbered(&self, look: ScreenLook, width: usize) -> Vec<String> {
-        let mut lines = vec![look.showable(&self.title)];
+    pub(crate) fn numbered(&self, theme: ScreenTheme, width: usize) -> Vec<String> {
+        let mut lines = vec![theme.showable(&self.title)];
         for (index, row) in self.matching().enumerate() {
             let current = if row.mark == Mark::Current { " (now)" } else { "" };
             let text = format!("{} {}{current}  {}", index + 1, row.label, row.hint);
-            lines.push(cut(&look.showable(&harmless::exact_line(text.trim_end())), width, look.ellipsis()));
+            lines.push(cut(&theme.showable(&harmless::exact_line(text.trim_end())), width, theme.ellipsis()));
         }
         if lines.len() == 1 {
             lines.push("nothing matches".to_owned());
@@ -110,10 +110,10 @@ impl<T: Clone> Picker<T> {
         })
     }
 
-    pub(crate) fn lines(&self, look: ScreenLook, width: usize, most: usize) -> Vec<Line<'static>> {
+    pub(crate) fn lines(&self, theme: ScreenTheme, width: usize, most: usize) -> Vec<Line<'static>> {
         let mut lines = vec![Line::from(vec![
-            look.span(Tone::Strong, cut(&look.showable(&self.title), width, look.ellipsis())),
-            look.span(
+            theme.span(Tone::Strong, cut(&theme.showable(&self.title), width, theme.ellipsis())),
+            theme.span(
                 Tone::Quiet,
                 if self.typed.is_empty() {
                     String::new()
@@ -129,30 +129,30 @@ impl<T: Clone> Picker<T> {
             shown.iter().map(|(_, row)| columns(&row.label)).max().unwrap_or_default().min(width * 2 / 3);
         for (index, row) in &shown {
             let (sign, role) = match (*index == self.chosen, row.mark) {
-                (true, _) => (look.pointer(), Tone::Chosen),
-                (false, Mark::Current) => (look.dot(), Tone::Plain),
+                (true, _) => (theme.pointer(), Tone::Chosen),
+                (false, Mark::Current) => (theme.dot(), Tone::Plain),
                 (false, Mark::Other) => (" ", Tone::Plain),
             };
-            let label = look.showable(&harmless::exact_line(&row.label));
-            let label = cut(&label, labels.max(4).min(width.saturating_sub(2)), look.ellipsis());
+            let label = theme.showable(&harmless::exact_line(&row.label));
+            let label = cut(&label, labels.max(4).min(width.saturating_sub(2)), theme.ellipsis());
             let blanks = " ".repeat((labels + 2).saturating_sub(columns(&label)));
             let room = width.saturating_sub(2 + columns(&label) + blanks.len());
-            let hint = cut(&look.showable(&harmless::exact_line(&row.hint)), room, look.ellipsis());
+            let hint = cut(&theme.showable(&harmless::exact_line(&row.hint)), room, theme.ellipsis());
             lines.push(Line::from(vec![
-                look.span(role, format!("{sign} {label}")),
-                look.span(Tone::Quiet, format!("{blanks}{hint}")),
+                theme.span(role, format!("{sign} {label}")),
+                theme.span(Tone::Quiet, format!("{blanks}{hint}")),
             ]));
         }
         if shown.is_empty() {
-            lines.push(Line::from(look.span(Tone::Quiet, "  nothing matches")));
+            lines.push(Line::from(theme.span(Tone::Quiet, "  nothing matches")));
         }
         let help = format!(
             "{} choose {dot} enter takes it {dot} type to search {dot} esc",
-            look.arrows(),
-            dot = look.dot()
+            theme.arrows(),
+            dot = theme.dot()
         );
-        lines.push(Line::from(look.span(Tone::Quiet, cut(&help, width, look.ellipsis()))));
-        lines.into_iter().map(|line| cut_line(line, width, look.ellipsis())).collect()
+        lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
+        lines.into_iter().map(|line| cut_line(line, width, theme.ellipsis())).collect()
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_the_screen() {
         for width in [6, 20, 80] {
-            for line in picker().lines(ScreenLook::PLAIN, width, 5) {
+            for line in picker().lines(ScreenTheme::PLAIN, width, 5) {
                 assert!(crate::screen::wrap::line_columns(&line) <= width, "{line}");
             }
         }

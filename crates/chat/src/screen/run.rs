@@ -1,5 +1,5 @@
-//! The rim: one task that takes keys, events of the agent, signals and the clock, hands them to the
-//! conversation, carries out what it wants, and draws at most once a frame.
+//! The event loop of the chat: one task that takes keys, events of the agent, signals and the clock, hands them
+//! to the conversation, carries out what it wants, and draws at most once a frame.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use crate::screen::composer::{Embeds, FileWalk, PictureWay, PromptHistory, Promp
 use crate::screen::conversation::{AgentFacts, PromptEcho, Queues, ScreenSetting, ScreenState};
 use crate::screen::intent::{Intent, PromptName, QuestionNumber};
 use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, LOOK_FOR_KEYS, SPINNER, TYPED_LATELY};
-use crate::screen::look::Tone;
 use crate::screen::painter::Painter;
-use crate::screen::terminal::{ScreenManner, ScreenTerminal};
+use crate::screen::terminal::{ScreenStyle, ScreenTerminal};
+use crate::screen::theme::Tone;
 use attache_acp_client::{
     AgentClient, AgentEvents, ClientEvent, ClientFailure, Connected, DoorFuture, ElicitationQuestion,
     PermissionQuestion, PromptTicket,
@@ -37,34 +37,34 @@ mod start;
 pub use start::{ChatEnd, ChatFailure, ChatStart, FirstChoices, FirstSession};
 
 use calls::DesktopCaller;
-use connect::{Reopening, RimNews};
+use connect::{LoopEvent, Reopening};
 use lines::{LinesPrinter, Typing};
 use own_command::RunningCommand;
 use signals::Signals;
 
 /// Talks until the user leaves. The terminal is given back in any case.
 pub async fn run(start: ChatStart<'_>) -> Result<ChatEnd, ChatFailure> {
-    let terminal = ScreenTerminal::take(start.manner)?;
-    let mut rim = Rim::new(start, terminal)?;
-    rim.connect(Reopening::First);
-    rim.look_for_files();
-    let ended = rim.go_on().await;
-    // What is live goes to the scrollback with the rest.
-    rim.conversation.replayed();
-    let drawn = rim.draw();
-    if rim.start.manner == ScreenManner::Drawn {
-        let left = rim.painter.leave();
-        rim.terminal.write(&left)?;
+    let terminal = ScreenTerminal::take(start.style)?;
+    let mut chat = EventLoop::new(start, terminal)?;
+    chat.connect(Reopening::First);
+    chat.look_for_files();
+    let ended = chat.go_on().await;
+    // Live blocks go to the scrollback with the rest.
+    chat.conversation.replayed();
+    let drawn = chat.draw();
+    if chat.start.style == ScreenStyle::Drawn {
+        let left = chat.painter.leave();
+        chat.terminal.write(&left)?;
     }
-    drop(rim.terminal);
-    if let Some(client) = rim.client {
+    drop(chat.terminal);
+    if let Some(client) = chat.client {
         client.leave().await;
     }
     ended.and(drawn)?;
-    Ok(ChatEnd { session: rim.session.filter(|_| rim.was_prompted).map(|id| id.0.to_string()) })
+    Ok(ChatEnd { session: chat.session.filter(|_| chat.was_prompted).map(|id| id.0.to_string()) })
 }
 
-struct Rim<'d> {
+struct EventLoop<'d> {
     start: ChatStart<'d>,
     connecting: Option<(DoorFuture<'d>, Reopening)>,
     terminal: ScreenTerminal,
@@ -72,7 +72,7 @@ struct Rim<'d> {
     size: (u16, u16),
     painter: Painter,
     conversation: ScreenState,
-    /// None while the terminal is somebody else's.
+    /// `None` while another program has the terminal.
     keys: Option<Typing>,
     began: Instant,
     drawn: Instant,
@@ -84,17 +84,17 @@ struct Rim<'d> {
     session: Option<SessionId>,
     /// A session is on its way: whatever an agent says is of it, and nothing is sent yet.
     is_opening: bool,
-    /// What a load repeats is on the screen already.
+    /// A load repeats updates that are on the screen already.
     is_repeating: bool,
     was_prompted: bool,
-    /// Wants a session that is not open yet.
+    /// Intents held until the session is open.
     waiting: Vec<Intent>,
     tickets: HashMap<PromptTicket, PromptName>,
     questions: HashMap<QuestionNumber, HeldQuestion>,
     asked: u64,
     last_start: Option<Instant>,
-    news: mpsc::UnboundedSender<RimNews>,
-    heard: mpsc::UnboundedReceiver<RimNews>,
+    news: mpsc::UnboundedSender<LoopEvent>,
+    heard: mpsc::UnboundedReceiver<LoopEvent>,
     signals: Signals,
     caller: DesktopCaller,
     /// Dropped, it is killed with what it started.
@@ -110,44 +110,49 @@ enum HeldQuestion {
     Form(ElicitationQuestion),
 }
 
-/// What woke the rim.
-enum Woken {
+/// What woke the chat.
+enum Wakeup {
     Key(Option<std::io::Result<Event>>),
     Line(Option<String>),
     Agent(Option<ClientEvent>),
     Connected(Result<Box<Connected>, ClientFailure>),
-    RimNews(RimNews),
+    Answered(LoopEvent),
     Resumed,
     Interrupted,
     Ended,
     Time,
 }
 
-impl<'d> Rim<'d> {
+/// Until the agent has said what it is.
+fn setting(start: &ChatStart<'_>, columns: u16, rows: u16) -> ScreenSetting {
+    let directory = start.directories.directory.clone();
+    ScreenSetting {
+        theme: start.theme,
+        columns,
+        rows,
+        branch: branch::of(&directory),
+        directory,
+        agent: AgentFacts {
+            name: "attache".to_owned(),
+            takes: PromptTakes { embeds: Embeds::Nothing, pictures: PictureWay::Linked },
+            queues: Queues::Ourselves,
+            can_list: false,
+            can_load: false,
+            can_fork: false,
+            can_rewind: false,
+        },
+        echo: match start.style {
+            ScreenStyle::Drawn => PromptEcho::Shown,
+            ScreenStyle::Lines => PromptEcho::Typed,
+        },
+        run: run_name(),
+    }
+}
+
+impl<'d> EventLoop<'d> {
     fn new(mut start: ChatStart<'d>, terminal: ScreenTerminal) -> Result<Self, ChatFailure> {
         let (columns, rows) = terminal.size()?;
-        let directory = start.directories.directory.clone();
-        let setting = ScreenSetting {
-            look: start.look,
-            columns,
-            rows,
-            directory: directory.clone(),
-            agent: AgentFacts {
-                name: "attache".to_owned(),
-                takes: PromptTakes { embeds: Embeds::Nothing, pictures: PictureWay::Linked },
-                queues: Queues::Ourselves,
-                can_list: false,
-                can_load: false,
-                can_fork: false,
-                can_rewind: false,
-            },
-            branch: branch::of(&directory),
-            echo: match start.manner {
-                ScreenManner::Drawn => PromptEcho::Shown,
-                ScreenManner::Lines => PromptEcho::Typed,
-            },
-            run: run_name(),
-        };
+        let setting = setting(&start, columns, rows);
         let mut conversation = ScreenState::new(setting, PromptHistory::open(start.history.take()));
         conversation.composer.use_keys(start.keys);
         if let Some(prompt) = start.prompt.take() {
@@ -155,7 +160,7 @@ impl<'d> Rim<'d> {
         }
         let (news, heard) = mpsc::unbounded_channel();
         let now = Instant::now();
-        let keys = Some(Typing::of(start.manner));
+        let keys = Some(Typing::of(start.style));
         Ok(Self {
             start,
             connecting: None,
@@ -209,7 +214,7 @@ impl<'d> Rim<'d> {
             };
             let woken = self.wake(pause).await;
             self.conversation.at(self.began.elapsed());
-            has_changed |= !matches!(woken, Woken::Time) || self.conversation.is_moving();
+            has_changed |= !matches!(woken, Wakeup::Time) || self.conversation.is_moving();
             self.take(woken).await?;
             if self.conversation.is_searching() {
                 self.conversation.search_on();
@@ -220,7 +225,7 @@ impl<'d> Rim<'d> {
         Ok(())
     }
 
-    async fn wake(&mut self, pause: Duration) -> Woken {
+    async fn wake(&mut self, pause: Duration) -> Wakeup {
         let Self { keys, events, connecting, signals, heard, .. } = self;
         let keys = async {
             match keys {
@@ -242,35 +247,35 @@ impl<'d> Rim<'d> {
         };
         tokio::select! {
             biased;
-            _ = signals.terminate.recv() => Woken::Ended,
-            _ = signals.hang_up.recv() => Woken::Ended,
-            _ = signals.interrupt.recv() => Woken::Interrupted,
-            _ = signals.resumed.recv() => Woken::Resumed,
+            _ = signals.terminate.recv() => Wakeup::Ended,
+            _ = signals.hang_up.recv() => Wakeup::Ended,
+            _ = signals.interrupt.recv() => Wakeup::Interrupted,
+            _ = signals.resumed.recv() => Wakeup::Resumed,
             typed = keys => typed,
-            connected = connecting => Woken::Connected(connected.map(Box::new)),
-            Some(news) = heard.recv() => Woken::RimNews(news),
-            () = tokio::time::sleep(pause) => Woken::Time,
-            event = events => Woken::Agent(event),
+            connected = connecting => Wakeup::Connected(connected.map(Box::new)),
+            Some(news) = heard.recv() => Wakeup::Answered(news),
+            () = tokio::time::sleep(pause) => Wakeup::Time,
+            event = events => Wakeup::Agent(event),
         }
     }
 
-    async fn take(&mut self, woken: Woken) -> Result<(), ChatFailure> {
+    async fn take(&mut self, woken: Wakeup) -> Result<(), ChatFailure> {
         match woken {
-            Woken::Key(Some(Ok(event))) => {
+            Wakeup::Key(Some(Ok(event))) => {
                 self.typed = Instant::now();
                 self.key(event)?;
             }
-            // Nobody can type any more.
-            Woken::Key(Some(Err(_)) | None) | Woken::Line(None) | Woken::Ended => self.leaves = true,
-            Woken::Line(Some(line)) => {
+            // No keys can come any more.
+            Wakeup::Key(Some(Err(_)) | None) | Wakeup::Line(None) | Wakeup::Ended => self.leaves = true,
+            Wakeup::Line(Some(line)) => {
                 self.lines.was_typed();
                 self.conversation.line(&line);
             }
-            Woken::Interrupted => match self.start.manner {
-                ScreenManner::Drawn => self.leaves = true,
-                ScreenManner::Lines => self.conversation.interrupt(),
+            Wakeup::Interrupted => match self.start.style {
+                ScreenStyle::Drawn => self.leaves = true,
+                ScreenStyle::Lines => self.conversation.interrupt(),
             },
-            Woken::Agent(Some(event)) => {
+            Wakeup::Agent(Some(event)) => {
                 self.event(event);
                 // What has come meanwhile is drawn at once with it.
                 for _ in 0..EVENTS_PER_FRAME {
@@ -278,14 +283,14 @@ impl<'d> Rim<'d> {
                     self.event(event);
                 }
             }
-            Woken::Agent(None) => self.events = None,
-            Woken::Connected(connected) => {
+            Wakeup::Agent(None) => self.events = None,
+            Wakeup::Connected(connected) => {
                 let reopening = self.connecting.take().map_or(Reopening::First, |(_, reopening)| reopening);
                 self.connected(*connected.map_err(|failure| connect::unusable(&failure))?, reopening);
             }
-            Woken::RimNews(news) => self.hear(news)?,
-            Woken::Resumed => self.come_back()?,
-            Woken::Time => {}
+            Wakeup::Answered(news) => self.hear(news)?,
+            Wakeup::Resumed => self.come_back()?,
+            Wakeup::Time => {}
         }
         Ok(())
     }
@@ -353,16 +358,18 @@ impl<'d> Rim<'d> {
         let news = self.news.clone();
         tokio::spawn(async move {
             withdrawn.cancelled().await;
-            // Nobody listens after the end.
-            drop(news.send(RimNews::Withdrawn(number)));
+            // After the end no one receives it.
+            drop(news.send(LoopEvent::Withdrawn(number)));
         });
     }
 
     fn look_for_files(&self) {
         let news = self.news.clone();
-        walk(self.start.directories.directory.clone(), move |found| match news.send(RimNews::Files(found)) {
-            Ok(()) => FileWalk::GoOn,
-            Err(_) => FileWalk::Stop,
+        walk(self.start.directories.directory.clone(), move |found| {
+            match news.send(LoopEvent::Files(found)) {
+                Ok(()) => FileWalk::GoOn,
+                Err(_) => FileWalk::Stop,
+            }
         });
     }
 

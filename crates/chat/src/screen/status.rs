@@ -1,6 +1,5 @@
 //! The line at the bottom: mode, model, effort, approval, sandbox; context, cost, branch. Drops what matters
-//! least where
-//! the terminal is narrow.
+//! least where the terminal is narrow.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelect,
@@ -9,7 +8,7 @@ use agent_client_protocol_schema::v1::{
 use ratatui_core::text::Line;
 
 use crate::screen::harmless;
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{columns, cut};
 
 /// What can be chosen in the session, and what it has used.
@@ -68,11 +67,11 @@ impl SessionFacts {
             .filter(|effort| !effort.eq_ignore_ascii_case("default"))
     }
 
-    fn context(&self, look: ScreenLook) -> Option<String> {
+    fn context(&self, theme: ScreenTheme) -> Option<String> {
         let usage = self.usage.as_ref().filter(|usage| usage.size > 0)?;
         let part = (usage.used.saturating_mul(100) / usage.size).min(100);
         let full = usize::try_from(part).unwrap_or(100).div_ceil(13).min(8);
-        let bar = format!("{}{}", look.full().repeat(full), look.empty().repeat(8 - full));
+        let bar = format!("{}{}", theme.full().repeat(full), theme.empty().repeat(8 - full));
         Some(format!("{bar} {part}% of {}", thousands(usage.size)))
     }
 
@@ -84,9 +83,9 @@ impl SessionFacts {
         })
     }
 
-    pub(crate) fn line(&self, look: ScreenLook, width: usize) -> Line<'static> {
-        let dot = format!(" {} ", look.dot());
-        let clean = |text: Option<String>| text.map(|text| look.showable(&harmless::exact_line(&text)));
+    pub(crate) fn line(&self, theme: ScreenTheme, width: usize) -> Line<'static> {
+        let dot = format!(" {} ", theme.dot());
+        let clean = |text: Option<String>| text.map(|text| theme.showable(&harmless::exact_line(&text)));
         let model = self.chosen(&SessionConfigOptionCategory::Model);
         let keys = self.keys.map(str::to_owned);
         let mut left: Vec<String> = [keys, self.mode(), model, self.effort(), self.approval(), self.hold()]
@@ -94,7 +93,7 @@ impl SessionFacts {
             .filter_map(clean)
             .collect();
         let mut right: Vec<String> =
-            [self.context(look), self.cost(), clean(self.branch.clone())].into_iter().flatten().collect();
+            [self.context(theme), self.cost(), clean(self.branch.clone())].into_iter().flatten().collect();
         let length = |parts: &[String]| columns(&parts.join(&dot));
         // The branch goes first, the mode and the model last.
         while length(&left) + length(&right) + 2 > width && right.len() + left.len() > 1 {
@@ -105,11 +104,11 @@ impl SessionFacts {
                 (_, _) => drop(left.remove(0)),
             }
         }
-        let left = cut(&left.join(&dot), width, look.ellipsis());
+        let left = cut(&left.join(&dot), width, theme.ellipsis());
         let right = right.join(&dot);
         let blanks = width.saturating_sub(columns(&left) + columns(&right));
         let right = if right.is_empty() { right } else { format!("{}{right}", " ".repeat(blanks)) };
-        Line::from(look.span(Tone::Quiet, format!("{left}{right}")))
+        Line::from(theme.span(Tone::Quiet, format!("{left}{right}")))
     }
 }
 
@@ -158,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_wide_line_has_everything_and_a_narrow_one_what_matters() {
-        let line = |width| facts().line(ScreenLook::PLAIN, width).to_string();
+        let line = |width| facts().line(ScreenTheme::PLAIN, width).to_string();
         assert_eq!(line(70), "Build · Large · no sandbox         ━━────── 25% of 200k · $0.12 · main");
         assert_eq!(line(40), "Build · Large       ━━────── 25% of 200k");
         assert_eq!(line(20), "Build · Large");
@@ -167,6 +166,6 @@ mod tests {
 
     #[test]
     fn nothing_is_shown_of_what_is_not_known() {
-        assert_eq!(SessionFacts::default().line(ScreenLook::PLAIN, 40).to_string(), "");
+        assert_eq!(SessionFacts::default().line(ScreenTheme::PLAIN, 40).to_string(), "");
     }
 }

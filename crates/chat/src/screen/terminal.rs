@@ -16,7 +16,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 const BEGIN: &str = "\x1b[22;2t\x1b[?2004h\x1b[?1004h";
 /// A frame that was cut ends; focus, pastes, cursor, styles and title are as they were.
 const END: &str = "\x1b[?2026l\x1b[?1004l\x1b[?2004l\x1b[?25h\x1b[0m\x1b[23;2t";
-/// The same out of a whole page.
+/// Out of a whole page.
 const END_OF_A_PAGE: &str = "\x1b[?1049l";
 
 /// Why there is no chat here.
@@ -30,7 +30,7 @@ pub enum TerminalFailure {
 
 /// How a terminal is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScreenManner {
+pub enum ScreenStyle {
     /// Key by key, and what is live is drawn again and again.
     Drawn,
     /// Line by line, each written once: for screen readers, and for terminals that can do no more.
@@ -41,24 +41,24 @@ pub enum ScreenManner {
 #[derive(Debug)]
 pub(crate) struct ScreenTerminal {
     device: File,
-    manner: ScreenManner,
+    style: ScreenStyle,
 }
 
 impl ScreenTerminal {
-    pub(crate) fn take(manner: ScreenManner) -> Result<Self, TerminalFailure> {
+    pub(crate) fn take(style: ScreenStyle) -> Result<Self, TerminalFailure> {
         if !io::stdin().is_terminal() {
             return Err(TerminalFailure::None);
         }
         let device = OpenOptions::new().write(true).open("/dev/tty").map_err(|_| TerminalFailure::None)?;
         undo_on_panic();
-        let mut terminal = Self { device, manner };
+        let mut terminal = Self { device, style };
         terminal.begin()?;
         Ok(terminal)
     }
 
-    /// Again, after it was somebody else's.
+    /// Again, after another program had it.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
-        if self.manner == ScreenManner::Lines {
+        if self.style == ScreenStyle::Lines {
             return Ok(());
         }
         enable_raw_mode()?;
@@ -68,7 +68,7 @@ impl ScreenTerminal {
 
     /// To the shell or an editor, until `begin`.
     pub(crate) fn lend(&mut self) -> io::Result<()> {
-        if self.manner == ScreenManner::Lines {
+        if self.style == ScreenStyle::Lines {
             return Ok(());
         }
         self.write(END)?;

@@ -14,7 +14,7 @@ pub(crate) fn line_columns(line: &Line<'_>) -> usize {
     line.spans.iter().map(|span| columns(&span.content)).sum()
 }
 
-/// What stands before the first line of a wrapped text, and before the others.
+/// The prefix of a wrapped text's first line, and that of the other lines.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Margin {
     pub(crate) first: Vec<Span<'static>>,
@@ -64,7 +64,7 @@ pub(crate) fn wrap(spans: &[Span<'static>], margin: &Margin, width: usize) -> Ve
     wrapping.finish()
 }
 
-/// The same for text whose blanks count: broken where the width ends.
+/// Wraps text whose blanks count: it breaks where the width ends.
 pub(crate) fn wrap_hard(spans: &[Span<'static>], margin: &Margin, width: usize) -> Vec<Line<'static>> {
     let mut wrapping = Wrapping::new(margin, width);
     for span in spans {
@@ -213,7 +213,7 @@ pub(crate) fn cut(text: &str, width: usize, ellipsis: &str) -> String {
     shown
 }
 
-/// The same for a line of styled text.
+/// Cuts a line of styled text.
 pub(crate) fn cut_line(line: Line<'static>, width: usize, ellipsis: &str) -> Line<'static> {
     if line_columns(&line) <= width {
         return line;

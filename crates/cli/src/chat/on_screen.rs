@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use attache_acp_client::{AgentDoor, CommandDoor, Introduction, SessionStart};
 use attache_chat::screen::{
-    ChatFailure, ChatStart, ComposerKeys, FirstChoices, FirstSession, ScreenLook, ScreenManner,
+    ChatFailure, ChatStart, ComposerKeys, FirstChoices, FirstSession, ScreenStyle, ScreenTheme,
     TerminalFailure, run as run_screen,
 };
 use attache_core::hub::People;
@@ -74,8 +74,8 @@ fn start<'d>(
             approval: args.approval.clone(),
         },
         history: Some(history_file(&sources.dirs.chat_history, &directory)),
-        look: ScreenLook::from_environment(|name| std::env::var(name).ok()),
-        manner: manner(sources, args),
+        theme: ScreenTheme::from_environment(|name| std::env::var(name).ok()),
+        style: style(sources, args),
         keys: match sources.config.chat_keys.value {
             ChatKeys::Emacs => ComposerKeys::Emacs,
             ChatKeys::Vi => ComposerKeys::Vi,
@@ -85,11 +85,11 @@ fn start<'d>(
 }
 
 /// A terminal that can't move its cursor gets lines, too.
-fn manner(sources: &Sources, args: &ChatArgs) -> ScreenManner {
+fn style(sources: &Sources, args: &ChatArgs) -> ScreenStyle {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     match args.plain || sources.config.chat_plain.value || is_dumb {
-        true => ScreenManner::Lines,
-        false => ScreenManner::Drawn,
+        true => ScreenStyle::Lines,
+        false => ScreenStyle::Drawn,
     }
 }
 

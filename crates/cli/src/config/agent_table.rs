@@ -12,7 +12,7 @@ use super::error::{nearest, shown};
 use super::file::{FileReader, FileScope, found_item};
 use super::keys::mismatch;
 use super::mcp_table::texts;
-use super::{Config, Origin, Sourced};
+use super::{Config, SettingOrigin, Sourced};
 
 #[cfg(test)]
 pub(super) const AGENT_KEYS: [&str; 16] = [
@@ -53,7 +53,7 @@ pub(crate) struct ConfiguredAgent {
     pub(crate) backend: AgentBackend,
     /// Whose file it stands in: a project's agent does not get our keys.
     pub(crate) owner: AgentOwner,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 /// Whose file an agent stands in.
@@ -121,11 +121,11 @@ struct AgentTable<'a> {
     /// `agents.NAME`, for messages.
     path: String,
     entries: &'a dyn TableLike,
-    origin: Origin,
+    origin: SettingOrigin,
 }
 
 impl FileReader<'_> {
-    pub(super) fn agents(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn agents(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let Some(table) = item.as_table_like() else {
             return self.refuse(origin, mismatch("agents", "a table of agents", &found_item(item)));
         };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::error::{nearest, shown};
 use super::keys::{KEYS, SettingInput};
-use super::{Config, ConfigError, Origin};
+use super::{Config, ConfigError, SettingOrigin};
 
 /// Variables of ours that are no keys of the configuration.
 const OTHER_VARIABLES: [&str; 3] = ["ATTACHE_HOME", "ATTACHE_LOG", "ATTACHE_TOKEN"];
@@ -66,7 +66,7 @@ impl ProcessEnvironment {
         for (name, value) in ours {
             let variable = name.to_string_lossy().into_owned();
             let key = KEYS.iter().find(|key| key.variable() == variable);
-            let origin = Origin::Environment(shown(&variable));
+            let origin = SettingOrigin::Environment(shown(&variable));
             match (key, value.to_str()) {
                 (Some(key), Some(text)) => config.assign(key, &SettingInput::Text(text), origin, errors),
                 (Some(_), None) => errors.push(ConfigError { origin, message: "not valid UTF-8".to_owned() }),

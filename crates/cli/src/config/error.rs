@@ -8,7 +8,7 @@ use attache_core::ports::store::ModelRef;
 use attache_models::{VENDORS, Vendor};
 use thiserror::Error;
 
-use super::Origin;
+use super::SettingOrigin;
 use super::file::valid_keys;
 use super::hook_table::HOOK_KEYS;
 use super::keys::KEYS;
@@ -18,7 +18,7 @@ use super::provider_table::{MODEL_KEYS, PRICE_KEYS, PROVIDER_KEYS};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigError {
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
     pub(crate) message: String,
 }
 
@@ -30,13 +30,13 @@ impl ConfigError {
     /// `line` is `None` when the whole file is meant.
     pub(crate) fn in_file(path: &Path, line: Option<usize>, message: String) -> Self {
         let path: Arc<Path> = path.into();
-        Self { origin: Origin::File { path, line: line.unwrap_or(0) }, message }
+        Self { origin: SettingOrigin::File { path, line: line.unwrap_or(0) }, message }
     }
 
     pub(super) fn line(&self) -> usize {
         match self.origin {
-            Origin::File { line, .. } => line,
-            Origin::Default | Origin::Environment(_) | Origin::Option(_) => 0,
+            SettingOrigin::File { line, .. } => line,
+            SettingOrigin::Default | SettingOrigin::Environment(_) | SettingOrigin::Option(_) => 0,
         }
     }
 }
@@ -44,7 +44,7 @@ impl ConfigError {
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.origin {
-            Origin::File { path, line: 0 } => write!(f, "{}: {}", path.display(), self.message),
+            SettingOrigin::File { path, line: 0 } => write!(f, "{}: {}", path.display(), self.message),
             origin => write!(f, "{origin}: {}", self.message),
         }
     }

@@ -10,7 +10,7 @@ use toml_edit::{Document, Item, TableLike, Value};
 use super::error::unknown_key;
 use super::keys::{KEYS, SettingInput, found, mismatch};
 use super::limits::MAX_CONFIG_BYTES;
-use super::{Config, ConfigError, Origin, Sourced};
+use super::{Config, ConfigError, SettingOrigin, Sourced};
 
 /// `None` when there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
@@ -178,7 +178,7 @@ impl FileReader<'_> {
         }
     }
 
-    pub(super) fn refuse(&mut self, origin: Origin, message: String) {
+    pub(super) fn refuse(&mut self, origin: SettingOrigin, message: String) {
         self.errors.push(ConfigError { origin, message });
     }
 
@@ -197,10 +197,10 @@ impl FileReader<'_> {
 
     /// Where the key is. A table made by headers only (`[a.b]` for `a`) has no place of its own: its first
     /// entry's.
-    pub(super) fn origin(&self, table: &dyn TableLike, key: &str) -> Origin {
+    pub(super) fn origin(&self, table: &dyn TableLike, key: &str) -> SettingOrigin {
         let own = table.key(key).and_then(toml_edit::Key::span);
         let start = own.or_else(|| table.get(key).and_then(Item::span)).map_or(0, |span| span.start);
-        Origin::File { path: self.path.clone(), line: line_of(self.text, start) }
+        SettingOrigin::File { path: self.path.clone(), line: line_of(self.text, start) }
     }
 }
 

@@ -11,7 +11,7 @@ use toml_edit::{Item, TableLike};
 use super::error::{ConfigError, nearest, shown};
 use super::file::{FileReader, FileScope, found_item, tables_of};
 use super::keys::mismatch;
-use super::{Config, Origin, Sourced};
+use super::{Config, SettingOrigin, Sourced};
 
 pub(super) const HOOK_KEYS: [&str; 5] = ["event", "matcher", "command", "timeout", "sandbox"];
 
@@ -44,14 +44,14 @@ struct HookTable<'a> {
     /// `hooks[1]`, for messages.
     path: String,
     entries: &'a dyn TableLike,
-    origin: Origin,
+    origin: SettingOrigin,
 }
 
 const COMMAND: &str = "a text for the shell, or a list with a program and its arguments";
 
 impl FileReader<'_> {
     /// One with a mistake is left out whole and told: what is misspelt may be what it was bound to.
-    pub(super) fn hooks(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn hooks(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let known = self.error_count();
         let Some(tables) = tables_of(item) else {
             let expected = "tables [[hooks]] with event and command";
@@ -172,7 +172,7 @@ impl FileReader<'_> {
 
     fn time(&mut self, table: &HookTable<'_>) -> Option<Sourced<Duration>> {
         if !table.entries.contains_key("timeout") {
-            return Some(Sourced { value: HOOK_TIME, origin: Origin::Default });
+            return Some(Sourced { value: HOOK_TIME, origin: SettingOrigin::Default });
         }
         let expected = format!("a whole number of seconds from 1 to {}", HOOK_TIME_MAX.as_secs());
         let seconds = |item: &Item| {
@@ -184,7 +184,7 @@ impl FileReader<'_> {
 
     fn hold(&mut self, table: &HookTable<'_>) -> Option<Sourced<HookHold>> {
         if !table.entries.contains_key("sandbox") {
-            return Some(Sourced { value: HookHold::Sandbox, origin: Origin::Default });
+            return Some(Sourced { value: HookHold::Sandbox, origin: SettingOrigin::Default });
         }
         if self.scope == FileScope::Project {
             let message = format!("`{}.sandbox` can't be set by a project: its hooks are held", table.path);

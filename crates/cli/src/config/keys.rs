@@ -7,6 +7,7 @@ use attache_acp::ClientFs;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::Approval;
 use attache_models::BaseUrl;
+use attache_store::Durability;
 use attache_tools::SearchProvider;
 use toml_edit::Value;
 
@@ -15,14 +16,14 @@ use super::limits::{MAX_LINE_BYTES_RANGE, MAX_MAX_STEPS, STREAM_IDLE_RANGE_MS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name};
 use super::serve_keys::SERVE_KEYS;
 pub(super) use super::setting_input::SettingInput;
-use super::{ChatKeys, Config, Durability, Origin, Sandbox, Sourced, Thoughts, store_path, telemetry};
+use super::{ChatKeys, Config, SandboxSetting, SettingOrigin, Sourced, Thoughts, store_path, telemetry};
 
 #[derive(Clone, Copy)]
 pub(super) struct SettingKey {
     /// Dotted, as in the file.
     pub(super) path: &'static str,
     pub(super) expected: &'static str,
-    pub(super) assign: fn(&mut Config, &SettingInput<'_>, Origin) -> Result<(), SettingRefusal>,
+    pub(super) assign: fn(&mut Config, &SettingInput<'_>, SettingOrigin) -> Result<(), SettingRefusal>,
 }
 
 pub(super) enum SettingRefusal {
@@ -90,8 +91,8 @@ const OTHER_KEYS: &[SettingKey] = &[
         path: "sandbox",
         expected: "\"auto\", \"require\" or \"off\"",
         assign: |config, input, origin| {
-            let levels = [Sandbox::Auto, Sandbox::Require, Sandbox::Off];
-            let value = one_of(input.text()?, &levels, Sandbox::as_str)?;
+            let levels = [SandboxSetting::Auto, SandboxSetting::Require, SandboxSetting::Off];
+            let value = one_of(input.text()?, &levels, SandboxSetting::as_str)?;
             config.sandbox = Sourced { value, origin };
             Ok(())
         },

@@ -12,7 +12,7 @@ use toml_edit::{Item, TableLike};
 use super::error::nearest;
 use super::file::{FileReader, FileScope, found_item};
 use super::keys::mismatch;
-use super::{Config, ConfiguredServer, Origin};
+use super::{Config, ConfiguredServer, SettingOrigin};
 use crate::project_files::PROJECT_CONFIG;
 
 pub(super) const SERVER_KEYS: [&str; 15] = [
@@ -46,7 +46,7 @@ pub(super) struct ServerTable<'a> {
 }
 
 impl FileReader<'_> {
-    pub(super) fn servers(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn servers(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let Some(table) = item.as_table_like() else {
             return self.refuse(origin, mismatch("mcp", "a table of servers", &found_item(item)));
         };
@@ -57,7 +57,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn server(&mut self, name: &str, item: &Item, origin: Origin) -> ConfiguredServer {
+    fn server(&mut self, name: &str, item: &Item, origin: SettingOrigin) -> ConfiguredServer {
         let before = self.error_count();
         let path = format!("mcp.{name}");
         let read = match item.as_table_like() {
@@ -88,7 +88,11 @@ impl FileReader<'_> {
         ConfiguredServer { entry, enabled, origin }
     }
 
-    fn server_entry(&mut self, table: &ServerTable<'_>, origin: &Origin) -> Option<(ServerEntry, bool)> {
+    fn server_entry(
+        &mut self,
+        table: &ServerTable<'_>,
+        origin: &SettingOrigin,
+    ) -> Option<(ServerEntry, bool)> {
         let ServerTable { path, entries } = table;
         self.unknown_keys(path, *entries, &SERVER_KEYS, &SERVER_KEYS);
         let enabled = self.entry(path, *entries, "enabled", "true or false", Item::as_bool);
@@ -147,7 +151,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn transport(&mut self, table: &ServerTable<'_>, origin: &Origin) -> Option<ServerTransport> {
+    fn transport(&mut self, table: &ServerTable<'_>, origin: &SettingOrigin) -> Option<ServerTransport> {
         let ServerTable { path, entries } = table;
         let text = |item: &Item| item.as_str().map(str::to_owned);
         let named = self.entry(path, *entries, "transport", "\"stdio\", \"http\" or \"sse\"", text);
@@ -195,7 +199,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn stdio(&mut self, table: &ServerTable<'_>, origin: &Origin) -> Option<ServerTransport> {
+    fn stdio(&mut self, table: &ServerTable<'_>, origin: &SettingOrigin) -> Option<ServerTransport> {
         let ServerTable { path, entries } = table;
         let words = |item: &Item| match item.as_str() {
             Some(word) => Some(vec![word.to_owned()]),

@@ -8,7 +8,7 @@ use toml_edit::{Item, TableLike};
 use super::error::{nearest, shown};
 use super::file::{FileReader, found_item};
 use super::keys::mismatch;
-use super::{Config, ConfiguredRule, Origin, Sourced};
+use super::{Config, ConfiguredRule, SettingOrigin, Sourced};
 
 pub(super) const RULE_KEYS: [&str; 5] = ["permission", "pattern", "action", "match", "not_match"];
 
@@ -20,11 +20,11 @@ struct RuleTable<'a> {
     /// `permissions[1]`, for messages.
     path: String,
     entries: &'a dyn TableLike,
-    origin: Origin,
+    origin: SettingOrigin,
 }
 
 impl FileReader<'_> {
-    pub(super) fn permissions(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn permissions(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let tables: Option<Vec<&dyn TableLike>> = match item {
             Item::ArrayOfTables(tables) => Some(tables.iter().map(|table| table as &dyn TableLike).collect()),
             // As a whole it may be written on one line too.
@@ -50,7 +50,7 @@ impl FileReader<'_> {
         let permission = self.permission(table);
         let pattern = match table.entries.contains_key("pattern") {
             true => self.rule_text(table, "pattern", "a text, in which `*` stands for anything"),
-            false => Some(Sourced { value: "*".to_owned(), origin: Origin::Default }),
+            false => Some(Sourced { value: "*".to_owned(), origin: SettingOrigin::Default }),
         };
         let action = self.action(table);
         let matching = self.examples(table, "match");

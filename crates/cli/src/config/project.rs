@@ -10,8 +10,8 @@ use attache_models::Vendor;
 
 use super::file::{self, FileScope};
 use super::{
-    Config, ConfigError, ConfigErrors, ConfiguredAgent, ConfiguredHook, ConfiguredRule, Origin, Sourced,
-    error,
+    Config, ConfigError, ConfigErrors, ConfiguredAgent, ConfiguredHook, ConfiguredRule, SettingOrigin,
+    Sourced, error,
 };
 
 /// The values that hold in sessions of the project.
@@ -94,12 +94,12 @@ impl Config {
 
 /// A value that this file has set.
 fn said_by<'a, T>(path: &Path, value: Option<&'a Sourced<T>>) -> Option<&'a Sourced<T>> {
-    value.filter(|value| matches!(&value.origin, Origin::File { path: said, .. } if **said == *path))
+    value.filter(|value| matches!(&value.origin, SettingOrigin::File { path: said, .. } if **said == *path))
 }
 
 /// Variables and options come later, and win.
 fn may_change<T>(own: Option<&Sourced<T>>) -> bool {
-    !own.is_some_and(|own| matches!(own.origin, Origin::Environment(_) | Origin::Option(_)))
+    !own.is_some_and(|own| matches!(own.origin, SettingOrigin::Environment(_) | SettingOrigin::Option(_)))
 }
 
 fn width(approval: Approval) -> usize {

@@ -7,13 +7,13 @@ use attache_core::ports::model::{ModelInfo, Price, ThoughtLevel};
 use attache_models::{BaseUrl, Dialect, VENDORS, Vendor, answer_share};
 
 use super::error::shown;
-use super::{Config, ConfigError, Origin, ProcessEnvironment, Sourced};
+use super::{Config, ConfigError, ProcessEnvironment, SettingOrigin, Sourced};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Provider {
     pub(crate) name: String,
     /// Where its table is; `Default` for a vendor that the file does not mention.
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
     /// What is known of it without any configuration.
     pub(crate) vendor: Option<&'static Vendor>,
     pub(crate) wire: ProviderWire,
@@ -26,7 +26,7 @@ impl Provider {
         let small = self.vendor?.small_model?;
         match &self.wire {
             ProviderWire::Http(HttpWire { base_url: Some(address), .. })
-                if address.origin == Origin::Default =>
+                if address.origin == SettingOrigin::Default =>
             {
                 Some(small)
             }
@@ -40,7 +40,7 @@ impl Provider {
 pub(crate) enum ProviderWire {
     /// The transcript the scripted model answers from; absolute. `dialect` is where it says so.
     Script {
-        dialect: Origin,
+        dialect: SettingOrigin,
         script: Sourced<PathBuf>,
     },
     Http(HttpWire),
@@ -80,14 +80,14 @@ pub(crate) struct StatedPrice {
 impl Provider {
     /// A vendor by its name alone.
     fn of_vendor(vendor: &'static Vendor) -> Self {
-        let default = |value| Sourced { value, origin: Origin::Default };
+        let default = |value| Sourced { value, origin: SettingOrigin::Default };
         let variables = vendor.key_variables.iter().map(|name| (*name).to_owned()).collect();
         Self {
             name: vendor.id.to_owned(),
-            origin: Origin::Default,
+            origin: SettingOrigin::Default,
             vendor: Some(vendor),
             wire: ProviderWire::Http(HttpWire {
-                dialect: Sourced { value: vendor.dialect, origin: Origin::Default },
+                dialect: Sourced { value: vendor.dialect, origin: SettingOrigin::Default },
                 base_url: vendor_address(vendor),
                 key_variables: default(variables),
             }),
@@ -97,14 +97,14 @@ impl Provider {
 
     /// Whether the file or a variable mentions it.
     pub(crate) fn is_stated(&self) -> bool {
-        self.origin != Origin::Default
+        self.origin != SettingOrigin::Default
     }
 }
 
 /// The vendor's own address, where it has one for everybody.
 pub(super) fn vendor_address(vendor: &Vendor) -> Option<Sourced<BaseUrl>> {
     let value = BaseUrl::parse(vendor.base_url).ok()?;
-    Some(Sourced { value, origin: Origin::Default })
+    Some(Sourced { value, origin: SettingOrigin::Default })
 }
 
 /// The variable that holds the key of a provider that is no known vendor: its name in capitals.
@@ -137,12 +137,12 @@ impl Config {
             };
             let variable = vendor.base_url_variable();
             if let Some(text) = environment.text(&variable) {
-                let origin = Origin::Environment(variable);
+                let origin = SettingOrigin::Environment(variable);
                 match BaseUrl::parse(text) {
                     Ok(value) => wire.base_url = Some(Sourced { value, origin }),
                     Err(bad) => errors.push(ConfigError { origin, message: bad_address(text, &bad) }),
                 }
-            } else if wire.base_url.is_none() && provider.origin != Origin::Default {
+            } else if wire.base_url.is_none() && provider.origin != SettingOrigin::Default {
                 let message = format!(
                     "`providers.{}` needs base_url: {} has no common address; write yours here or into {variable}",
                     provider.name, vendor.name

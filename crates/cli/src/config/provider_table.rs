@@ -11,7 +11,7 @@ use super::file::{FileReader, found_item};
 use super::keys::mismatch;
 use super::limits::{MAX_PRICE, MAX_TOKENS};
 use super::provider::{NO_VARIABLE_NAME, bad_address, is_variable_name, own_key_variable, vendor_address};
-use super::{Config, HttpWire, Origin, Provider, ProviderModel, ProviderWire, Sourced, StatedPrice};
+use super::{Config, HttpWire, Provider, ProviderModel, ProviderWire, SettingOrigin, Sourced, StatedPrice};
 
 const SCRIPT: &str = "script";
 pub(super) const PROVIDER_KEYS: [&str; 5] = ["dialect", "base_url", "api_key_env", "script", "models"];
@@ -31,12 +31,12 @@ struct ProviderTable<'a> {
     /// `providers.NAME`, for messages.
     path: String,
     entries: &'a dyn TableLike,
-    origin: Origin,
+    origin: SettingOrigin,
     vendor: Option<&'static Vendor>,
 }
 
 impl FileReader<'_> {
-    pub(super) fn providers(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn providers(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let Some(table) = item.as_table_like() else {
             return self.refuse(origin, mismatch("providers", "a table of providers", &found_item(item)));
         };
@@ -80,7 +80,7 @@ impl FileReader<'_> {
                 self.http_wire(table, Sourced { value, origin })
             }
             (None, Some(vendor)) => {
-                self.http_wire(table, Sourced { value: vendor.dialect, origin: Origin::Default })
+                self.http_wire(table, Sourced { value: vendor.dialect, origin: SettingOrigin::Default })
             }
             (None, None) => {
                 self.refuse(table.origin.clone(), needs_dialect(table));
@@ -154,7 +154,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn script_wire(&mut self, table: &ProviderTable<'_>, dialect: Origin) -> Option<ProviderWire> {
+    fn script_wire(&mut self, table: &ProviderTable<'_>, dialect: SettingOrigin) -> Option<ProviderWire> {
         for key in ["base_url", "api_key_env"] {
             if table.entries.contains_key(key) {
                 let message = format!("`{}.{key}` has no use: a script is read from its file", table.path);
@@ -212,7 +212,7 @@ impl FileReader<'_> {
     }
 
     fn key_variables(&mut self, table: &ProviderTable<'_>) -> Option<Sourced<Vec<String>>> {
-        let default = |value| Some(Sourced { value, origin: Origin::Default });
+        let default = |value| Some(Sourced { value, origin: SettingOrigin::Default });
         match (table.entries.get("api_key_env"), table.vendor) {
             (Some(item), _) => self.key_variable(table, item),
             (None, Some(vendor)) => {
@@ -250,7 +250,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn models(&mut self, path: &str, item: &Item, origin: Origin) -> Vec<ProviderModel> {
+    fn models(&mut self, path: &str, item: &Item, origin: SettingOrigin) -> Vec<ProviderModel> {
         let path = format!("{path}.models");
         let Some(table) = item.as_table_like() else {
             self.refuse(origin, mismatch(&path, "a table of models", &found_item(item)));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::token_table::ConfiguredToken;
-use super::{Origin, Sourced};
+use super::{SettingOrigin, Sourced};
 
 /// How long runs may go on once the server is asked to end: most answers are over by then.
 const DRAIN: Duration = Duration::from_secs(30);
@@ -52,7 +52,7 @@ pub(crate) struct CallerBounds {
 impl Default for ServerSettings {
     fn default() -> Self {
         fn usual<T>(value: T) -> Sourced<T> {
-            Sourced { value, origin: Origin::Default }
+            Sourced { value, origin: SettingOrigin::Default }
         }
         Self {
             workspaces: None,

@@ -6,7 +6,7 @@ use attache_telemetry::parse_pairs;
 
 use super::keys::{SettingInput, SettingRefusal};
 use super::provider::is_variable_name;
-use super::{Origin, Sourced};
+use super::{SettingOrigin, Sourced};
 
 /// What is stated.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -39,7 +39,7 @@ impl TelemetrySettings {
     }
 
     pub(crate) fn enabled_shown(&self) -> Sourced<bool> {
-        let usual = || Sourced { value: self.is_wanted(), origin: Origin::Default };
+        let usual = || Sourced { value: self.is_wanted(), origin: SettingOrigin::Default };
         self.enabled.clone().unwrap_or_else(usual)
     }
 }

@@ -455,7 +455,7 @@ fn no_configuration_at_all_is_fine_and_has_no_model() {
     let config = place.load().unwrap();
     assert_eq!(config.model, None);
     assert_eq!(config.store.value, place.path("sessions.db"));
-    assert_eq!(config.limits.max_steps, Sourced { value: 100, origin: Origin::Default });
+    assert_eq!(config.limits.max_steps, Sourced { value: 100, origin: SettingOrigin::Default });
     assert!(config.providers.iter().all(|provider| !provider.is_stated()));
     assert_eq!(config.providers.len(), VENDORS.len());
 }
@@ -506,7 +506,7 @@ fn later_sources_win_and_each_value_remembers_its_own() {
         (config.thoughts.value, place.shown(&config.thoughts.origin.to_string())),
         (Thoughts::Drop, "~/config.toml:2".into())
     );
-    assert_eq!(config.store.origin, Origin::Default);
+    assert_eq!(config.store.origin, SettingOrigin::Default);
     let config = place.load_with(&environment, &[]).unwrap();
     assert_eq!(config.model.unwrap().value.model_id, "env");
 }

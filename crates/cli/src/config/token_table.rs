@@ -6,7 +6,7 @@ use toml_edit::Item;
 use super::error::shown;
 use super::file::{FileReader, found_item};
 use super::keys::mismatch;
-use super::{Config, Origin, Sourced};
+use super::{Config, SettingOrigin, Sourced};
 
 pub(super) const TOKEN_KEYS: [&str; 2] = ["hash", "scope"];
 
@@ -21,11 +21,11 @@ pub(crate) struct ConfiguredToken {
     pub(crate) name: String,
     pub(crate) digest: TokenDigest,
     pub(crate) scope: TokenScope,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
 }
 
 impl FileReader<'_> {
-    pub(super) fn tokens(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn tokens(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let Some(table) = item.as_table_like() else {
             return self.refuse(origin, mismatch("serve.tokens", "a table of tokens", &found_item(item)));
         };
@@ -36,7 +36,7 @@ impl FileReader<'_> {
         }
     }
 
-    fn token(&mut self, name: &str, item: &Item, origin: Origin) -> Option<ConfiguredToken> {
+    fn token(&mut self, name: &str, item: &Item, origin: SettingOrigin) -> Option<ConfiguredToken> {
         let path = format!("serve.tokens.{name}");
         let Some(entries) = item.as_table_like() else {
             self.refuse(origin, mismatch(&path, "a table with hash and scope", &found_item(item)));

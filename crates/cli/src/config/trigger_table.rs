@@ -11,7 +11,7 @@ use super::error::shown;
 use super::file::{FileReader, found_item, tables_of};
 use super::keys::{SettingInput, mismatch};
 use super::provider::{NO_VARIABLE_NAME, is_variable_name};
-use super::{Config, Origin, Sourced};
+use super::{Config, SettingOrigin, Sourced};
 
 pub(super) const SCHEDULE_KEYS: [&str; 7] =
     ["name", "cron", "prompt", "workspace", "agent", "approval", "max_cost"];
@@ -52,20 +52,20 @@ pub(crate) struct ConfiguredTrigger {
     pub(crate) trigger: Trigger,
     /// `schedule[1]`, for messages.
     pub(crate) path: String,
-    pub(crate) origin: Origin,
+    pub(crate) origin: SettingOrigin,
     /// Of the workspace.
-    pub(crate) workspace_origin: Origin,
+    pub(crate) workspace_origin: SettingOrigin,
 }
 
 /// One table while it is read.
 struct TriggerTable<'a> {
     path: String,
     entries: &'a dyn TableLike,
-    origin: Origin,
+    origin: SettingOrigin,
 }
 
 impl FileReader<'_> {
-    pub(super) fn schedules(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn schedules(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let Some(tables) = tables_of(item) else {
             let expected = "tables [[schedule]] with name, cron and prompt";
             return self.refuse(origin, mismatch("schedule", expected, &found_item(item)));
@@ -85,7 +85,7 @@ impl FileReader<'_> {
         }
     }
 
-    pub(super) fn webhooks(&mut self, item: &Item, origin: Origin, config: &mut Config) {
+    pub(super) fn webhooks(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let Some(table) = item.as_table_like() else {
             return self.refuse(origin, mismatch("webhooks", "a table of webhooks", &found_item(item)));
         };
@@ -140,7 +140,7 @@ impl FileReader<'_> {
         };
         let window = match table.entries.contains_key("window_seconds") {
             true => self.entry(&table.path, table.entries, "window_seconds", &expected, window),
-            false => Some(Sourced { value: USUAL_WINDOW, origin: Origin::Default }),
+            false => Some(Sourced { value: USUAL_WINDOW, origin: SettingOrigin::Default }),
         };
         let trigger = self.trigger(table, Some(name.to_owned()), config);
         Some(ConfiguredWebhook {

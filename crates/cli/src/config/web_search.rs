@@ -3,7 +3,7 @@
 use attache_models::BaseUrl;
 use attache_tools::SearchProvider;
 
-use super::{ConfigError, Origin, Sourced};
+use super::{ConfigError, SettingOrigin, Sourced};
 
 /// What is stated.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,11 +28,11 @@ impl WebSearchSettings {
         let provider = self.provider.clone()?;
         let usual_address = || {
             let value = BaseUrl::parse(provider.value.usual_address()?).ok()?;
-            Some(Sourced { value, origin: Origin::Default })
+            Some(Sourced { value, origin: SettingOrigin::Default })
         };
         let base_url = self.base_url.clone().or_else(usual_address)?;
         let key_variable = provider.value.usual_key_variable().map(|name| {
-            let usual = || Sourced { value: name.to_owned(), origin: Origin::Default };
+            let usual = || Sourced { value: name.to_owned(), origin: SettingOrigin::Default };
             self.api_key_env.clone().unwrap_or_else(usual)
         });
         Some(SearchService { provider, base_url, key_variable })
@@ -46,7 +46,7 @@ impl WebSearchSettings {
             errors.iter().any(|error| error.message.contains(&named))
         };
         let (provider_refused, address_refused) = (is_refused("provider"), is_refused("base_url"));
-        let mut refuse = |origin: &Origin, message: String| {
+        let mut refuse = |origin: &SettingOrigin, message: String| {
             errors.push(ConfigError { origin: origin.clone(), message });
         };
         let Some(provider) = &self.provider else {

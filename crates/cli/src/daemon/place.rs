@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde_json::{Value, json};
 
-use crate::config::Origin;
+use crate::config::SettingOrigin;
 use crate::dirs::append_private_file;
 use crate::setup::Sources;
 
@@ -55,7 +55,7 @@ impl SharedFiles {
         if file != absolute(&dirs.config_file) {
             options.extend(["--config".to_owned(), file.to_string_lossy().into_owned()]);
         }
-        if matches!(config.store.origin, Origin::Option(_)) {
+        if matches!(config.store.origin, SettingOrigin::Option(_)) {
             options.extend(["--store".to_owned(), store.to_string_lossy().into_owned()]);
         }
         let data = dirs.token_file.parent().unwrap_or(Path::new("/")).to_owned();

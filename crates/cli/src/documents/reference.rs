@@ -195,7 +195,7 @@ fn permissions() -> String {
             Where::Anywhere => "anywhere",
             Where::Home => "home",
         };
-        writeln!(page, "| `{}` | {kind} | {place} | {} |", name.name, cell(name.reason)).unwrap();
+        writeln!(page, "| `{}` | {kind} | {place} | {} |", name.name(), cell(name.reason)).unwrap();
     }
     page.push_str("\n## What no agent reads\n\nBelow the home:\n\n");
     for name in Guarded::secret_names() {

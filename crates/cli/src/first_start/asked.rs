@@ -1,6 +1,5 @@
 //! One question in the terminal: numbered rows, a line that is typed. Plain lines, so that every terminal and
-//! every
-//! screen reader can follow.
+//! every screen reader can follow.
 
 use std::io::{self, BufRead, Write};
 
@@ -9,7 +8,7 @@ use attache_core::legible::legible_line;
 
 use crate::answer;
 
-/// What a person said.
+/// A person's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PersonSaid<T> {
     Answer(T),

@@ -58,7 +58,7 @@ pub(super) async fn found(sources: &Sources, live: &LiveProviders) -> Vec<FoundP
     all
 }
 
-/// What the catalogue knows of it, else what it says itself.
+/// The catalogue's data, else the server's own.
 async fn with_key(standing: &Standing<'_>, sources: &Sources, live: &LiveProviders) -> Vec<ModelInfo> {
     let known = of(live, &standing.provider.name);
     if !known.is_empty() {

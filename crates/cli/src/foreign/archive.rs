@@ -1,6 +1,5 @@
 //! A talk as the lines of an export, which an import then reads and checks like any other. The ids follow from
-//! what
-//! the other agent calls the session, so that nothing is taken over twice.
+//! what the other agent calls the session, so that nothing is taken over twice.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! Sessions of Claude Code: one JSONL file each below `projects`, a tree of entries of which the last one says
-//! the
-//! branch that holds.
+//! the branch that holds.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -25,7 +24,7 @@ pub(super) fn find(place: &Path) -> ForeignFindings {
     found
 }
 
-/// `None` where nobody has said anything: the program writes such files, too.
+/// `None` for a file without any message: the program writes such files, too.
 fn head(path: &Path, id: String) -> Result<Option<ForeignSession>, TalkError> {
     let entries = files::objects(path, HowMuch::Head)?;
     let is_said = |entry: &&Value| is_prompt(entry) || entry["type"] == "assistant";
@@ -172,7 +171,7 @@ fn assistant(talk: &mut Talk, at: i64, message: &Value, counted: &mut HashMap<St
     talk.used(at, more(now, before), None);
 }
 
-/// What the last entry says beyond the one before.
+/// The part of the last entry that the one before did not have.
 fn more(now: Usage, before: Usage) -> Usage {
     Usage {
         input: now.input.saturating_sub(before.input),

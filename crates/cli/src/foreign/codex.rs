@@ -1,6 +1,6 @@
 //! Sessions of Codex: rollouts, one JSONL file each, below a directory per day. What the model was sent and
-//! what it
-//! answered are its items; the events beside them repeat them for the screen, except for the counts of tokens.
+//! what it answered are its items; the events beside them repeat them for the screen, except for the counts of
+//! tokens.
 
 use std::path::Path;
 

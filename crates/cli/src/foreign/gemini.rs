@@ -1,6 +1,5 @@
 //! Sessions of Gemini CLI: a file each below `chats`. The newer ones are JSONL, where an entry with an id that
-//! was
-//! there before takes its place; the older ones are one object.
+//! was there before takes its place; the older ones are one object.
 
 use std::path::{Path, PathBuf};
 
@@ -137,7 +136,7 @@ fn answer(talk: &mut Talk, at: i64, message: &Value) {
     }
 }
 
-/// What the model was told of it, else what was shown.
+/// The result that the model got, else what was shown to people.
 fn result_of(call: &Value) -> String {
     let responses = call["result"].as_array().into_iter().flatten();
     let told: Vec<String> = responses

@@ -1,6 +1,5 @@
 //! Sessions of goose: rows of `sessions.db`, or, of older versions, a JSONL file each whose first line says
-//! what it
-//! is about.
+//! what it is about.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! How a call of another agent's tool looks here: its title, its kind, the change it made. Read from its name
-//! and its
-//! arguments, which agents name in few ways.
+//! and its arguments, which agents name in few ways.
 
 use std::path::{Path, PathBuf};
 
@@ -26,10 +25,8 @@ pub(super) fn presentation(name: &str, input: &Value, directory: Option<&Path>) 
         (_, _, Some(path)) => format!("{name} `{path}`"),
         (_, _, None) => name.to_owned(),
     };
-    let content = match (kind, path) {
-        (ToolKind::Edit, Some(path)) => changes(input, &absolute(path, directory)),
-        _ => Vec::new(),
-    };
+    let edited = path.filter(|_| kind == ToolKind::Edit);
+    let content = edited.map(|path| changes(input, &absolute(path, directory))).unwrap_or_default();
     let locations = path.map(|path| Location { path: absolute(path, directory), line: None });
     Presentation {
         title,

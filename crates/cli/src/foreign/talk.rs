@@ -1,6 +1,5 @@
 //! What a session of another agent holds, in our words: built piece by piece by whoever reads its form. What
-//! has no
-//! place here is counted by its name.
+//! has no place here is counted by its name.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -81,7 +80,7 @@ impl Talk {
         self.messages.push(TalkMessage { role, at, model: None, usage: None, cost: None, parts });
     }
 
-    /// What the model says or does goes on in the answer under way.
+    /// The answer under way, to which the model's words and calls are added.
     fn answer(&mut self, at: i64) -> &mut TalkMessage {
         if self.messages.last().is_none_or(|last| last.role != Role::Assistant) {
             self.begin(Role::Assistant, at, Vec::new());
@@ -149,7 +148,7 @@ impl Talk {
         }
     }
 
-    /// What a call of the model used; the five counts are disjoint.
+    /// Tokens of one call of the model; the five counts are disjoint.
     pub(super) fn used(&mut self, at: i64, usage: Usage, cost: Option<f64>) {
         let message = self.answer(at);
         let sum = message.usage.get_or_insert_default();
@@ -181,9 +180,10 @@ impl Talk {
         }
         if self.title.is_none() {
             let texts = self.messages.iter().filter(|message| message.role == Role::User);
-            let first = texts.flat_map(|message| &message.parts).find_map(|part| match part {
-                Part::Text { text, .. } => Some(text.as_str()),
-                _ => None,
+            let mut parts = texts.flat_map(|message| &message.parts);
+            let first = parts.find_map(|part| {
+                let Part::Text { text, .. } = part else { return None };
+                Some(text.as_str())
             });
             self.title = first.and_then(title_of);
         }

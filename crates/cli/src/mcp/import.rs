@@ -33,7 +33,15 @@ const PLACES: [&str; 13] = [
     ".codex/config.toml",
 ];
 
-pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<ExitCode> {
+/// Whether the user is asked before servers are added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ImportConsent {
+    Asked,
+    /// With `--yes`.
+    Given,
+}
+
+pub(super) fn run(sources: &Sources, file: Option<&Path>, consent: ImportConsent) -> Result<ExitCode> {
     let found = match file {
         Some(file) => vec![read(file)?.with_context(|| format!("there is no file {}", file.display()))?],
         None => in_usual_places(sources)?,
@@ -71,7 +79,7 @@ pub(super) fn run(sources: &Sources, file: Option<&Path>, yes: bool) -> Result<E
             ));
         }
     }
-    if !yes && !answer::is_agreed(&format!("Add {}?", counted(new.len())))? {
+    if consent == ImportConsent::Asked && !answer::is_agreed(&format!("Add {}?", counted(new.len())))? {
         bail!("nothing was imported; to import it: attache mcp import --yes");
     }
     new.iter().for_each(|(_, entry)| edit::put(&mut document, entry));

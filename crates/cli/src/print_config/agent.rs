@@ -4,7 +4,7 @@ use attache_core::ports::mcp::HiddenText;
 use attache_foreign::SentHistory;
 
 use super::{ConfigPage, key, one_line};
-use crate::config::{AgentBackend, ConfiguredAgent, Origin};
+use crate::config::{AgentBackend, ConfiguredAgent, SettingOrigin};
 
 impl ConfigPage {
     pub(super) fn agent(&mut self, agent: &ConfiguredAgent) {
@@ -22,7 +22,11 @@ impl ConfigPage {
     }
 
     /// Gives what is not shown.
-    fn backend<'a>(&mut self, backend: &'a AgentBackend, origin: &Origin) -> &'a [(String, HiddenText)] {
+    fn backend<'a>(
+        &mut self,
+        backend: &'a AgentBackend,
+        origin: &SettingOrigin,
+    ) -> &'a [(String, HiddenText)] {
         match backend {
             AgentBackend::AiSdk { url, headers, history, images, audio, pdf } => {
                 self.entry("url", url.as_str(), origin);

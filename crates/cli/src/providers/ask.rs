@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use super::inquiries::Inquiries;
 use super::words::{THREE_WAYS, why_not};
 use super::{Opener, ProviderState, Standing};
-use crate::config::{HttpWire, Origin, ProviderWire, Sourced};
+use crate::config::{HttpWire, ProviderWire, SettingOrigin, Sourced};
 use crate::credentials::{ApiKey, Patience};
 use crate::limits::{ANSWER, FAR_ANSWER, LOCAL_ANSWER};
 
@@ -61,8 +61,8 @@ pub(crate) fn is_to_be_asked(standing: &Standing<'_>) -> bool {
         return false;
     };
     let is_ready = matches!(standing.state, ProviderState::Ready(_));
-    let is_vendors_own =
-        *origin == Origin::Default && provider.vendor.is_some_and(|vendor| vendor.shelf.models_dev.is_some());
+    let is_vendors_own = *origin == SettingOrigin::Default
+        && provider.vendor.is_some_and(|vendor| vendor.shelf.models_dev.is_some());
     let is_stated =
         !provider.models.is_empty() && provider.models.iter().all(|model| model.context.is_some());
     is_ready && !is_stated && value.is_loopback() && !is_vendors_own
@@ -173,7 +173,7 @@ pub(crate) async fn examine(standing: &Standing<'_>, opener: &Opener) -> Examine
 /// A usable provider whose address the user gave: one of their own, or a vendor's at another place.
 pub(crate) fn is_own_server(standing: &Standing<'_>) -> bool {
     let ProviderWire::Http(wire) = &standing.provider.wire else { return false };
-    let is_given = wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != Origin::Default);
+    let is_given = wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != SettingOrigin::Default);
     matches!(standing.state, ProviderState::Ready(_)) && is_given
 }
 

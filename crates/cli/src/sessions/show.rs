@@ -3,17 +3,14 @@
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use attache_core::compaction;
 use attache_core::compared::{dollars, value_text};
-use attache_core::environment;
+use attache_core::data_name::DataName;
 use attache_core::hooks;
 use attache_core::journal::replay::parts_of;
 use attache_core::notice;
 use attache_core::part::{Part, Role, ToolPart, ToolState};
 use attache_core::ports::store::{MessageRow, Owner, SessionRecord, SessionRow, Store};
 use attache_core::ports::tool::Presentation;
-use attache_core::slash_commands;
-use attache_core::snapshot;
 use attache_core::visible::VisibleConversation;
 use attache_core::watchdog::{Firmness, Rule, Rules};
 use serde_json::Value;
@@ -253,14 +250,14 @@ fn call_title(tool: &ToolPart, shown: &Presentation) -> String {
 }
 
 pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
-    match name {
+    match DataName::of(name) {
         // Summed up in the line of the message; what calls changed is shown with them.
-        "usage" | snapshot::PART_NAME => Ok(()),
-        compaction::PART_NAME => compaction_lines(text, data),
-        environment::PART_NAME => {
+        Some(DataName::Usage | DataName::Snapshot) => Ok(()),
+        Some(DataName::Compaction) => compaction_lines(text, data),
+        Some(DataName::Environment) => {
             indented(text, "  + ", data.get("text").and_then(Value::as_str).unwrap_or_default())
         }
-        "plan" => {
+        Some(DataName::Plan) => {
             for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
                 let field = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
                 let mark = if field("status") == "completed" { "x" } else { " " };
@@ -268,12 +265,21 @@ pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fm
             }
             Ok(())
         }
-        hooks::PART_NAME => writeln!(text, "  ! {}", plain(&hooks::line(data))),
-        notice::PART_NAME => writeln!(text, "  ! {}", plain(&notice::line(data))),
-        slash_commands::PART_NAME => {
+        Some(DataName::Hook) => writeln!(text, "  ! {}", plain(&hooks::line(data))),
+        Some(DataName::Notice) => writeln!(text, "  ! {}", plain(&notice::line(data))),
+        Some(DataName::Command) => {
             indented(text, "  ", data.get("text").and_then(Value::as_str).unwrap_or_default())
         }
-        _ => writeln!(text, "  [{}]", plain(name)),
+        Some(
+            DataName::Approval
+            | DataName::AskedCall
+            | DataName::Context
+            | DataName::FileRef
+            | DataName::Mode
+            | DataName::Status
+            | DataName::Title,
+        )
+        | None => writeln!(text, "  [{}]", plain(name)),
     }
 }
 

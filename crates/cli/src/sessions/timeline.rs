@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use attache_core::compared::{dollars, value_text};
+use attache_core::data_name::DataName;
 use attache_core::ids::MessageId;
 use attache_core::journal::replay::parts_of;
 use attache_core::part::{Part, Role, ToolPart};
@@ -133,7 +134,7 @@ impl<'a> Timeline<'a> {
             }
             Part::SourceUrl { url, .. } => writeln!(text, "    [source {}]", plain(url)),
             Part::SourceDocument { title, .. } => writeln!(text, "    [source {}]", plain(title)),
-            Part::Data { name, data, .. } if name == "usage" => {
+            Part::Data { name, data, .. } if *name == DataName::Usage => {
                 let count = |key: &str| data.get(key).and_then(serde_json::Value::as_u64);
                 match (count("context_used"), count("context_size")) {
                     (Some(used), Some(size)) => writeln!(text, "    [context {used} of {size} tokens]"),

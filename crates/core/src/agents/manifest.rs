@@ -132,14 +132,11 @@ impl ManifestReader<'_> {
     }
 
     fn note_unknown_keys(&mut self) {
-        let known: &[&str] = match self.file.dialect {
-            ManifestDialect::BuiltIn | ManifestDialect::Own => &KEYS,
-            ManifestDialect::Claude => &CLAUDE_KEYS,
+        let (known, passed_over): (&[&str], &[&str]) = match self.file.dialect {
+            ManifestDialect::BuiltIn | ManifestDialect::Own => (&KEYS, &[]),
+            ManifestDialect::Claude => (&CLAUDE_KEYS, &PASSED_OVER),
         };
-        let is_known = |key: &str| {
-            known.contains(&key)
-                || (self.file.dialect == ManifestDialect::Claude && PASSED_OVER.contains(&key))
-        };
+        let is_known = |key: &str| known.contains(&key) || passed_over.contains(&key);
         let unknown = self.front.fields().iter().filter(|field| !is_known(&field.key));
         let note = |key: &str| format!("there is no key `{key}`{}", meant(key, known.iter().copied()));
         self.notes = unknown.map(|field| FrontMatterError::new(field.line, note(&field.key))).collect();
@@ -233,8 +230,10 @@ impl ManifestReader<'_> {
 
     /// What a built-in agent may not do stays forbidden.
     fn commands(&self) -> Result<Commands, FrontMatterError> {
-        let plans = self.file.dialect == ManifestDialect::Claude
-            && self.front.text("permissionMode")? == Some("plan");
+        let plans = match self.file.dialect {
+            ManifestDialect::BuiltIn | ManifestDialect::Own => false,
+            ManifestDialect::Claude => self.front.text("permissionMode")? == Some("plan"),
+        };
         let reads = self.flag("read_only")? == Some(true) || plans;
         match self.base.map(|base| base.commands) {
             Some(Commands::OnlyReading) => Ok(Commands::OnlyReading),

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::reduce::StreamKind;
 use super::{Chunk, StreamId};
+use crate::data_name::DataName;
 use crate::ids::CallId;
 
 /// A rule of the vocabulary.
@@ -283,10 +284,22 @@ impl OrderChecker {
 /// question.
 fn stands_outside(chunk: &Chunk) -> bool {
     let Chunk::Data { name, transient, .. } = chunk else { return false };
-    match name.as_str() {
-        "title" | "mode" | "notice" => true,
-        "status" | "approval" => *transient == Some(true),
-        _ => false,
+    match DataName::of(name) {
+        Some(DataName::Title | DataName::Mode | DataName::Notice) => true,
+        Some(DataName::Status | DataName::Approval) => *transient == Some(true),
+        Some(
+            DataName::AskedCall
+            | DataName::Command
+            | DataName::Compaction
+            | DataName::Context
+            | DataName::Environment
+            | DataName::FileRef
+            | DataName::Hook
+            | DataName::Plan
+            | DataName::Snapshot
+            | DataName::Usage,
+        )
+        | None => false,
     }
 }
 

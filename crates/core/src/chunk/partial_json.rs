@@ -202,10 +202,11 @@ impl<'a> Repair<'a> {
             'e' | 'E' | '-' | '.' => {}
             _ => {
                 self.stack.pop();
-                match (character, self.stack.last()) {
-                    (',' | '}', Some(JsonPlace::ObjectAfterValue)) => self.after_object_value(character, end),
-                    (',' | ']', Some(JsonPlace::ArrayAfterValue)) => self.after_array_value(character, end),
-                    _ => {}
+                let place = self.stack.last();
+                if place == Some(&JsonPlace::ObjectAfterValue) && matches!(character, ',' | '}') {
+                    self.after_object_value(character, end);
+                } else if place == Some(&JsonPlace::ArrayAfterValue) && matches!(character, ',' | ']') {
+                    self.after_array_value(character, end);
                 }
             }
         }
@@ -218,10 +219,11 @@ impl<'a> Repair<'a> {
             return;
         }
         self.stack.pop();
-        match self.stack.last() {
-            Some(JsonPlace::ObjectAfterValue) => self.after_object_value(character, end),
-            Some(JsonPlace::ArrayAfterValue) => self.after_array_value(character, end),
-            _ => {}
+        let place = self.stack.last();
+        if place == Some(&JsonPlace::ObjectAfterValue) {
+            self.after_object_value(character, end);
+        } else if place == Some(&JsonPlace::ArrayAfterValue) {
+            self.after_array_value(character, end);
         }
     }
 

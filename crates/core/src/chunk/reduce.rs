@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use thiserror::Error;
 
 use super::{Chunk, Rest, StreamId};
+use crate::data_name::DataName;
 use crate::ids::CallId;
 use crate::part::{Part, StreamState, ToolPart};
 
@@ -109,7 +110,7 @@ impl Reducer {
             Chunk::ToolOutputDenied { call_id, rest: _ } => self.output_denied(call_id),
             Chunk::Data { name, id, data, transient, rest: _ } => {
                 if *transient == Some(true) {
-                    return if name == "approval" {
+                    return if *name == DataName::Approval {
                         self.approval_answer(data)
                     } else {
                         Ok(Touched::Nothing)

@@ -81,7 +81,16 @@ fn tool_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
     let input = match (tool.state, &tool.input, &tool.raw_input) {
         (ToolState::InputStreaming, _, raw) => ReplayedInput::Streaming(raw.as_ref().and_then(Value::as_str)),
         (ToolState::OutputError, None, Some(raw)) => ReplayedInput::Unreadable(raw),
-        _ => ReplayedInput::Whole,
+        (
+            ToolState::InputAvailable
+            | ToolState::ApprovalRequested
+            | ToolState::ApprovalResponded
+            | ToolState::OutputAvailable
+            | ToolState::OutputError
+            | ToolState::OutputDenied,
+            _,
+            _,
+        ) => ReplayedInput::Whole,
     };
     let call_metadata = match input {
         ReplayedInput::Streaming(_) | ReplayedInput::Unreadable(_) => tool.call_provider_metadata.clone(),

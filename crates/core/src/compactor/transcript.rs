@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::compaction::stubs::stub;
+use crate::data_name::DataName;
 use crate::hooks;
 use crate::part::{Part, Passage, Role, ToolPart};
 use crate::prompt::text_of;
@@ -72,7 +73,7 @@ impl ConversationText {
                     ));
                 }
                 // The step before has it, too.
-                Part::Data { name, data, .. } if name == hooks::PART_NAME => {
+                Part::Data { name, data, .. } if *name == DataName::Hook => {
                     let told = hooks::told_to_model(data).filter(|_| passage.role != Role::Assistant);
                     told.inspect(|text| self.line(&shortened(text, TEXT_BYTES)));
                 }

@@ -11,14 +11,13 @@ use sha2::{Digest, Sha256};
 
 use super::shown_parts::{changed, title};
 use crate::calendar::{self, TimeZone};
+use crate::data_name::DataName;
 use crate::hooks;
 use crate::legible::visible_block;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart, ToolState};
 use crate::ports::store::{MessageRow, SessionRow};
 use crate::ports::tool::{Presentation, Shown};
-use crate::prompt::shelf::CONTEXT;
-use crate::slash_commands;
 
 /// Readable on a phone, at night and on paper.
 const STYLE: &str = include_str!("html/style.css");
@@ -174,8 +173,8 @@ fn diff(out: &mut dyn Write, path: &str, old: &str, new: &str) -> io::Result<()>
 
 fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
     let field = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
-    match name {
-        "plan" => {
+    match DataName::of(name) {
+        Some(DataName::Plan) => {
             writeln!(out, "<ul class=\"plan\">")?;
             for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
                 let is_done = entry.get("status").and_then(Value::as_str) == Some("completed");
@@ -184,21 +183,32 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
             }
             writeln!(out, "</ul>")
         }
-        CONTEXT => {
+        Some(DataName::Context) => {
             writeln!(out, "<details><summary>Context: {}</summary>", escaped(field("uri")))?;
             fixed(out, "context", field("text"))?;
             writeln!(out, "</details>")
         }
-        "file-ref" => {
+        Some(DataName::FileRef) => {
             let uri = field("uri");
             let name = data.get("name").and_then(Value::as_str).unwrap_or(uri);
             writeln!(out, "<p class=\"note\">File: {}</p>", link(uri, name))
         }
-        slash_commands::PART_NAME => prose(out, field("text")),
-        hooks::PART_NAME => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&hooks::line(data))),
-        notice::PART_NAME => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&notice::line(data))),
+        Some(DataName::Command) => prose(out, field("text")),
+        Some(DataName::Hook) => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&hooks::line(data))),
+        Some(DataName::Notice) => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&notice::line(data))),
         // Numbers for machines; the JSON forms have them.
-        _ => Ok(()),
+        Some(
+            DataName::Approval
+            | DataName::AskedCall
+            | DataName::Compaction
+            | DataName::Environment
+            | DataName::Mode
+            | DataName::Snapshot
+            | DataName::Status
+            | DataName::Title
+            | DataName::Usage,
+        )
+        | None => Ok(()),
     }
 }
 

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::shown_parts::{changed, title};
 use crate::calendar::{self, TimeZone};
+use crate::data_name::DataName;
 use crate::hooks;
 use crate::notice;
 use crate::part::{Part, Role, ToolPart};
 use crate::ports::store::{MessageRow, SessionRow};
 use crate::ports::tool::{Presentation, Shown};
-use crate::slash_commands;
 
 pub(super) fn begin(out: &mut dyn Write, row: &SessionRow) -> io::Result<()> {
     let title = row.metadata.title().unwrap_or("Untitled session");
@@ -78,8 +78,8 @@ fn call(out: &mut dyn Write, tool: &ToolPart) -> io::Result<()> {
 }
 
 fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
-    match name {
-        "plan" => {
+    match DataName::of(name) {
+        Some(DataName::Plan) => {
             for entry in data.get("entries").and_then(Value::as_array).into_iter().flatten() {
                 let done = entry.get("status").and_then(Value::as_str) == Some("completed");
                 let content = entry.get("content").and_then(Value::as_str).unwrap_or_default();
@@ -87,23 +87,34 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
             }
             writeln!(out)
         }
-        "context" => {
+        Some(DataName::Context) => {
             let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
             writeln!(out, "Context: `{uri}`\n")?;
             fenced(out, "", data.get("text").and_then(Value::as_str).unwrap_or_default())
         }
-        slash_commands::PART_NAME => {
+        Some(DataName::Command) => {
             writeln!(out, "{}\n", data.get("text").and_then(Value::as_str).unwrap_or_default())
         }
-        "file-ref" => {
+        Some(DataName::FileRef) => {
             let uri = data.get("uri").and_then(Value::as_str).unwrap_or_default();
             let title = data.get("name").and_then(Value::as_str).unwrap_or(uri);
             writeln!(out, "[{title}]({uri})\n")
         }
-        hooks::PART_NAME => writeln!(out, "> **{}**\n", hooks::line(data).replace(['\n', '\r'], " ")),
-        notice::PART_NAME => writeln!(out, "> **{}**\n", notice::line(data).replace(['\n', '\r'], " ")),
+        Some(DataName::Hook) => writeln!(out, "> **{}**\n", hooks::line(data).replace(['\n', '\r'], " ")),
+        Some(DataName::Notice) => writeln!(out, "> **{}**\n", notice::line(data).replace(['\n', '\r'], " ")),
         // Numbers for machines; the JSON forms have them.
-        _ => Ok(()),
+        Some(
+            DataName::Approval
+            | DataName::AskedCall
+            | DataName::Compaction
+            | DataName::Environment
+            | DataName::Mode
+            | DataName::Snapshot
+            | DataName::Status
+            | DataName::Title
+            | DataName::Usage,
+        )
+        | None => Ok(()),
     }
 }
 

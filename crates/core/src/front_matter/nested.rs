@@ -142,10 +142,19 @@ fn value_node(
     }
 }
 
+/// Whether items that are indented as much as the first line belong to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SameIndent {
+    /// They are the value of its key.
+    Belongs,
+    Follows,
+}
+
 /// What belongs to the first line: the ones that are indented more, and items that stand right below a key.
-fn block_end(lines: &[Line<'_>], indent: usize, may_list: bool) -> usize {
+fn block_end(lines: &[Line<'_>], indent: usize, items: SameIndent) -> usize {
     let belongs = |line: &&Line<'_>| {
-        line.indent() > indent || (may_list && line.indent() == indent && line.item().is_some())
+        let is_item = items == SameIndent::Belongs && line.indent() == indent && line.item().is_some();
+        line.indent() > indent || is_item
     };
     1 + lines[1..].iter().take_while(belongs).count()
 }
@@ -157,7 +166,7 @@ fn list(lines: &[Line<'_>], line: usize, depth: usize) -> Result<FrontNode, Fron
         let Some(item) = first.item().filter(|_| first.indent() == indent) else {
             return Err(FrontMatterError::new(first.number, "an item is expected here: `- value`"));
         };
-        let end = block_end(rest, indent, false);
+        let end = block_end(rest, indent, SameIndent::Follows);
         let below = &rest[1..end];
         let content = item.trim_start();
         items.push(match key_and_value(content) {
@@ -189,7 +198,11 @@ fn map(lines: &[Line<'_>], line: usize, depth: usize) -> Result<FrontNode, Front
         if entries.iter().any(|(known, _)| known == key) {
             return Err(FrontMatterError::new(first.number, format!("`{key}` is there twice")));
         }
-        let end = block_end(rest, indent, without_comment(value).is_empty());
+        let items = match without_comment(value).is_empty() {
+            true => SameIndent::Belongs,
+            false => SameIndent::Follows,
+        };
+        let end = block_end(rest, indent, items);
         let node = value_node(value, &rest[1..end], first.number, depth)?;
         entries.push((key.to_owned(), node));
         rest = &rest[end..];

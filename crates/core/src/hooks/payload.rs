@@ -98,7 +98,7 @@ impl<'a> HookMatter<'a> {
                         say("succeeded", succeeded.into());
                     }
                     Wording::ClaudeCode => {
-                        say("tool_response", claude_response(call, cut(output), succeeded, root));
+                        say("tool_response", claude_response(call, cut(output), outcome, root));
                     }
                 }
             }
@@ -190,7 +190,8 @@ fn file_path(call: &MatterOfCall<'_>, root: &Path) -> Option<Value> {
     understood.or_else(said).map(|path| json!(path))
 }
 
-fn claude_response(call: &MatterOfCall<'_>, output: Value, succeeded: bool, root: &Path) -> Value {
+fn claude_response(call: &MatterOfCall<'_>, output: Value, outcome: &ToolOutcome, root: &Path) -> Value {
+    let succeeded = !matches!(outcome, ToolOutcome::Error { .. });
     let mut response = Map::from_iter([("success".to_owned(), succeeded.into())]);
     if let Some(path) = file_path(call, root) {
         response.insert("filePath".into(), path);

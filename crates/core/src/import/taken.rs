@@ -4,25 +4,25 @@
 use serde_json::Value;
 
 use super::{Authority, SessionArchive};
+use crate::data_name::DataName;
 use crate::metadata::own_mut;
 use crate::part::Part;
 use crate::ports::store::{Change, StoreError, StoreResult};
-use crate::snapshot::{self, CallSnapshot};
-use crate::{compaction, notice, slash_commands};
+use crate::snapshot::CallSnapshot;
 
 /// Told by a rewind.
 const NOT_MOVED: &str = "the session was imported: what its calls changed before is not moved";
 
 /// The data that a file may bring. News of the surroundings and words of hooks are not among them: the model
 /// takes both for ours.
-const DATA: [&str; 7] = [
-    slash_commands::PART_NAME,
-    notice::PART_NAME,
-    compaction::PART_NAME,
-    "usage",
-    "plan",
-    "file-ref",
-    "context",
+const DATA: [DataName; 7] = [
+    DataName::Command,
+    DataName::Notice,
+    DataName::Compaction,
+    DataName::Usage,
+    DataName::Plan,
+    DataName::FileRef,
+    DataName::Context,
 ];
 
 /// Leaves in the archive what may be stored.
@@ -85,13 +85,15 @@ fn part_of_file(part: Part) -> TakenPart {
             Some(ToldSights::Gone) => TakenPart::Changed(Part::Tool(tool)),
             Some(ToldSights::None) | None => TakenPart::AsItIs,
         },
-        Part::Data { name, id, data } if name == snapshot::PART_NAME => {
+        Part::Data { name, id, data } if name == DataName::Snapshot => {
             let title = data.get("title").and_then(Value::as_str).unwrap_or("a call").to_owned();
             let nothing =
                 CallSnapshot { title, uncovered: Some(NOT_MOVED.to_owned()), ..CallSnapshot::default() };
             TakenPart::Changed(Part::Data { name, id, data: serde_json::json!(nothing) })
         }
-        Part::Data { name, .. } if DATA.contains(&name.as_str()) => TakenPart::AsItIs,
+        Part::Data { name, .. } if DataName::of(&name).is_some_and(|name| DATA.contains(&name)) => {
+            TakenPart::AsItIs
+        }
         Part::Data { .. } => TakenPart::LeftOut,
     }
 }

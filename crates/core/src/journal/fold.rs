@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 
 use crate::chunk::Chunk;
 use crate::chunk::reduce::{ReduceError, Reducer, Touched};
+use crate::data_name::DataName;
 use crate::entry::begun;
 use crate::ids::{Ids, MessageId, PartId, SessionId};
 use crate::limits::{FOLD_BYTES, MESSAGE_BYTES};
@@ -193,6 +194,6 @@ fn is_progress(chunk: &Chunk) -> bool {
 
 /// States of a call that somebody may look for in the columns before the call ends.
 fn is_milestone(chunk: &Chunk) -> bool {
-    let answered = matches!(chunk, Chunk::Data { name, .. } if name == "approval");
-    answered || matches!(chunk, Chunk::ToolInputAvailable { .. } | Chunk::ToolApprovalRequest { .. })
+    chunk.is_data(DataName::Approval)
+        || matches!(chunk, Chunk::ToolInputAvailable { .. } | Chunk::ToolApprovalRequest { .. })
 }

@@ -39,7 +39,8 @@ pub struct Ask {
 pub enum WhenAsked {
     /// Behind the entry that says that the call asks.
     CallAsked,
-    /// Behind every entry below this index: a call of another session, for which people are asked here.
+    /// After all entries below this index: the call belongs to another session, for which people are asked
+    /// here.
     Shown(u64),
 }
 

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
+use crate::data_name::DataName;
 use crate::limits::REJECTION_CHARACTERS;
 use crate::metadata::{OWN_KEY, only_own, own};
 use crate::part::Part;
@@ -231,7 +232,7 @@ pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
             *provider_metadata = marks.within(provider_metadata.as_ref());
         }
         // One that the provider was to fetch itself.
-        Part::Data { name, data, .. } if name == "file-ref" && is_fetched(data) => {
+        Part::Data { name, data, .. } if *name == DataName::FileRef && is_fetched(data) => {
             data["rejected"] = reason.into();
         }
         Part::Tool(tool) => match tool.output.take() {
@@ -257,7 +258,7 @@ pub fn rejected_name(part: &Part) -> Option<&str> {
             let marks = Marks::of(provider_metadata.as_ref());
             marks.rejected.map(|_| filename.as_deref().or(marks.uri).unwrap_or(media_type))
         }
-        Part::Data { name, data, .. } if name == "file-ref" => {
+        Part::Data { name, data, .. } if *name == DataName::FileRef => {
             data.get("rejected").map(|_| data.get("uri").and_then(Value::as_str).unwrap_or_default())
         }
         Part::Tool(tool) => {

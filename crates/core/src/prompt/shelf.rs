@@ -6,6 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::chunk::Chunk;
+use crate::data_name::DataName;
 use crate::entry::{Segment, SharedSegment};
 use crate::ids::SessionId;
 use crate::limits::INLINE_ATTACHMENT_BYTES;
@@ -16,10 +17,6 @@ use crate::prompt::media::Marks;
 
 /// The scheme of a part whose content is in the blob store.
 pub const BLOB_SCHEME: &str = "attache-blob:";
-
-/// The part that holds an embedded text: `data-context {uri, mime?, text}`, or `{uri, mime?, blob, size}` when
-/// it is shelved.
-pub const CONTEXT: &str = "context";
 
 /// Moves what is above the inline size to the blob store.
 pub(crate) async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn Blobs) -> StoreResult<()> {
@@ -32,7 +29,7 @@ pub(crate) async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn 
                 *provider_metadata = Marks { size, ..Marks::of(provider_metadata.as_ref()) }
                     .within(provider_metadata.as_ref());
             }
-            Part::Data { name, data, .. } if name == CONTEXT => {
+            Part::Data { name, data, .. } if *name == DataName::Context => {
                 let Some(text) = large_text(data) else { continue };
                 let size = text.len();
                 let digest = blobs.put(session, text.into_bytes()).await?;
@@ -100,7 +97,9 @@ pub fn digests(part: &Part) -> Vec<&str> {
             let fitted = Marks::of(provider_metadata.as_ref()).fitted.map(|fitted| fitted.digest);
             url.strip_prefix(BLOB_SCHEME).into_iter().chain(fitted).collect()
         }
-        Part::Data { name, data, .. } if name == CONTEXT => shelved_text(data).into_iter().collect(),
+        Part::Data { name, data, .. } if *name == DataName::Context => {
+            shelved_text(data).into_iter().collect()
+        }
         Part::Tool(tool) => {
             let picture = tool.output.as_ref().and_then(Picture::of);
             picture.map(|picture| picture.digest).into_iter().collect()
@@ -137,7 +136,7 @@ pub async fn parts_brought_back(mut parts: Vec<Part>, blobs: &dyn Blobs) -> Stor
     for part in &mut parts {
         let digest = match &*part {
             Part::File { url, .. } => url.strip_prefix(BLOB_SCHEME),
-            Part::Data { name, data, .. } if name == CONTEXT => shelved_text(data),
+            Part::Data { name, data, .. } if *name == DataName::Context => shelved_text(data),
             Part::StepStart
             | Part::Text { .. }
             | Part::Reasoning { .. }
@@ -179,7 +178,7 @@ fn shelved_file(chunk: &Chunk) -> Option<&str> {
 
 fn shelved_context(chunk: &Chunk) -> Option<&str> {
     let Chunk::Data { name, data, .. } = chunk else { return None };
-    shelved_text(data).filter(|_| name == CONTEXT)
+    shelved_text(data).filter(|_| *name == DataName::Context)
 }
 
 async fn bring_back(chunk: &mut Chunk, blobs: &dyn Blobs) -> StoreResult<()> {

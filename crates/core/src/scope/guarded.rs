@@ -140,7 +140,7 @@ impl Places {
 /// keys, since `.ssh/config` and its like name programs, too.
 fn names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
     let protected = protected::table().iter().filter(|row| !row.has_wildcard());
-    let protected = protected.map(|row| (row.name, row.kind)).chain(PROGRAMS_AT_HOME);
+    let protected = protected.map(|row| (row.name(), row.kind)).chain(PROGRAMS_AT_HOME);
     protected.chain(secret::table().iter().map(|row| (row.name, row.kind)))
 }
 
@@ -253,7 +253,7 @@ impl Guarded {
             let mut names = PROGRAMS_AT_HOME.iter().map(|(name, _)| *name);
             names.find(|name| self.homes().any(|home| path.starts_with(home.join(name))))
         };
-        let by_name = protected::row_of(path).map(|row| row.name).or_else(|| repository_part(path));
+        let by_name = protected::row_of(path).map(|row| row.name()).or_else(|| repository_part(path));
         by_name.or_else(program).or_else(led_to)
     }
 
@@ -313,14 +313,14 @@ impl Guarded {
     /// Names that a sandbox keeps from coming into being below a directory, `/` between their parts.
     pub fn protected_names() -> impl Iterator<Item = &'static str> {
         let held = |row: &&ProtectedName| row.missing != WhenMissing::Undone;
-        protected::table().iter().filter(held).map(|row| row.name)
+        protected::table().iter().filter(held).map(|row| row.name())
     }
 
     /// Those of them that mean something in the home only.
     pub fn names_read_at_home() -> &'static [&'static str] {
         static NAMES: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
             let at_home = protected::table().iter().filter(|row| row.place == Where::Home);
-            at_home.map(|row| row.name).collect()
+            at_home.map(|row| row.name()).collect()
         });
         &NAMES
     }

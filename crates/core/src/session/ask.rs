@@ -13,6 +13,7 @@ use super::run::{Running, TurnHandle};
 use super::{Session, SessionCommand};
 use crate::chunk::Chunk;
 use crate::command_templates::TurnChoice;
+use crate::data_name::DataName;
 use crate::events::RunState;
 use crate::ports::Client;
 use crate::ports::backend::{
@@ -188,7 +189,7 @@ impl Session {
             Ok((setup, chosen)) => {
                 let mut patch = self.empty_patch();
                 patch.metadata.set_mode(&proposal.agent);
-                let told = Chunk::transient_data("mode", chosen.to_json());
+                let told = Chunk::transient_data(DataName::Mode, chosen.to_json());
                 (decision, Some(SwitchedMode { setup, patch, told }))
             }
             Err(error) => {

@@ -12,11 +12,11 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::Session;
 use super::choose::aside;
 use crate::chunk::Chunk;
+use crate::data_name::DataName;
 use crate::events::{EventKind, RunState};
 use crate::ids::CallId;
 use crate::ports::Client;
 use crate::ports::client::{About, Answer, Ask, WhenAsked};
-use crate::task::ASKED_CALL;
 use crate::task::relay::ChildQuestion;
 
 #[derive(Debug, Default)]
@@ -190,7 +190,7 @@ impl Session {
         });
         let recorded = match self.take_lease().await {
             Ok(()) => {
-                let chunk = Chunk::transient_data(ASKED_CALL, shown);
+                let chunk = Chunk::transient_data(DataName::AskedCall, shown);
                 match self.journal.record_with(&aside(), vec![chunk], Vec::new()) {
                     Ok(()) => self.journal.settle().await.map_err(Into::into),
                     Err(error) => Err(error.into()),

@@ -9,6 +9,7 @@ use crate::agents::{Agent, DEFAULT_AGENT};
 use crate::choices::{Chosen, Mode, SAME_MODE};
 use crate::chunk::Chunk;
 use crate::command_templates::TurnChoice;
+use crate::data_name::DataName;
 use crate::hub::{self, HubError, ModelStandIn};
 use crate::ids::MessageId;
 use crate::journal::Author;
@@ -310,7 +311,7 @@ impl Session {
         if mode == ModeChange::None {
             data[SAME_MODE] = true.into();
         }
-        let said = Chunk::transient_data("mode", data);
+        let said = Chunk::transient_data(DataName::Mode, data);
         self.journal.record_with(&aside(), vec![said], vec![Change::PatchSession(patch)])?;
         self.journal.settle().await?;
         Ok(chosen)

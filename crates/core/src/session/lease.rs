@@ -9,12 +9,11 @@ use crate::hub::{self, HubError};
 use crate::limits::{MEND_BASE, MEND_MAX};
 use crate::ports::store::{Change, Epoch, LeaseGrant, Owner, SessionRecord};
 
-/// Resolves when another process may have written; never while no other process is followed.
-pub(super) async fn changed(hub: &Arc<hub::Shared>, following: bool) {
-    if following {
-        hub.ports.leases.changed_elsewhere().await;
-    } else {
-        pending::<()>().await;
+/// Resolves when another process may have written; never without a hub.
+pub(super) async fn changed(hub: Option<Arc<hub::Shared>>) {
+    match hub {
+        Some(hub) => hub.ports.leases.changed_elsewhere().await,
+        None => pending::<()>().await,
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::choose::aside;
 use super::{ClientSide, Session};
+use crate::conversation::Conversation;
 use crate::fork::near_prompt;
 use crate::hooks;
 use crate::hub::HubError;
@@ -235,13 +236,13 @@ impl Session {
     }
 
     /// A turn of a model begins: what was rewound stays so. A conversation that begins anew gets a new title.
-    pub(super) fn settle_rewinds(&mut self, is_empty: bool) {
+    pub(super) fn settle_rewinds(&mut self, conversation: &Conversation) {
         if self.row.metadata.rewinds().is_empty() {
             return;
         }
         let mut patch = SessionMeta::default();
         patch.set_rewinds(&[]);
-        if is_empty {
+        if conversation.is_empty() {
             patch.forget_title();
         }
         self.row.metadata.merge(&patch);

@@ -139,7 +139,7 @@ impl Session {
             if setup.agent.foreign_key().is_none() {
                 parts.extend(self.environment_news(&setup, &conversation).await);
             }
-            self.settle_rewinds(conversation.is_empty());
+            self.settle_rewinds(&conversation);
         }
         self.store_start(&live, &setup, firing.place, &parts).await?;
         self.conversation.set_last_seq(live.first_seq + 1);
@@ -267,16 +267,7 @@ impl Session {
         replay::chunks(0, parts, &mut said);
         self.journal.record_with(&user, said, changes)?;
         self.journal.fold_into(Fold::new(self.id.clone(), live.message_id.clone()));
-        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
-        let start = Chunk::Start {
-            message_id: Some(live.message_id.to_string()),
-            message_metadata: None,
-            rest: Rest::none(),
-        };
-        self.journal.record_now(&author, start)?;
-        if let Some(title) = &title {
-            self.journal.record_now(&author, title_chunk(title))?;
-        }
+        self.record_beginning(live, title.as_deref())?;
         // The model must not see what is not stored.
         self.journal.settle().await?;
         self.news.forget_unstored();
@@ -285,6 +276,17 @@ impl Session {
         }
         if !is_command && !setup.system.is_none() {
             self.setup.prompt_is_stored(&setup.system.digest);
+        }
+        Ok(())
+    }
+
+    fn record_beginning(&self, live: &LiveRun, title: Option<&str>) -> StoreResult<()> {
+        let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
+        let message_id = Some(live.message_id.to_string());
+        let start = Chunk::Start { message_id, message_metadata: None, rest: Rest::none() };
+        self.journal.record_now(&author, start)?;
+        if let Some(title) = title {
+            self.journal.record_now(&author, title_chunk(title))?;
         }
         Ok(())
     }

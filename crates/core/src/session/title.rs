@@ -13,6 +13,7 @@ use super::Session;
 use super::choose::aside;
 use crate::agents::TITLE_AGENT;
 use crate::chunk::{Chunk, FinishReason};
+use crate::data_name::DataName;
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::legible::{is_invisible, is_odd_blank};
@@ -255,7 +256,7 @@ fn beginning(passages: &[Arc<Passage>]) -> String {
 
 /// Tells everybody of a title.
 pub(crate) fn title_chunk(title: &str) -> Chunk {
-    Chunk::transient_data("title", json!({ "title": title }))
+    Chunk::transient_data(DataName::Title, json!({ "title": title }))
 }
 
 /// The first line of a prompt, as the title until there is a better one.

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use serde::Deserialize;
 
 use crate::chunk::{Chunk, Rest};
+use crate::data_name::DataName;
 use crate::entry::SharedSegment;
 use crate::ids::CallId;
 use crate::legible::legible_line;
@@ -94,7 +95,7 @@ impl ChildView {
                 self.does("works");
                 true
             }
-            Chunk::Data { name, data, .. } if name == "usage" => {
+            Chunk::Data { name, data, .. } if *name == DataName::Usage => {
                 let count = |key: &str| data.get(key).and_then(serde_json::Value::as_u64).unwrap_or_default();
                 let five = ["input", "output", "reasoning", "cache_read", "cache_write"];
                 self.tokens += five.into_iter().map(count).sum::<u64>();

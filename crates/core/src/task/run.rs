@@ -143,11 +143,7 @@ impl ChildRun {
                 )));
             }
             tries += 1;
-            prompt = format!(
-                "Your last message does not fit the JSON Schema that it has to: {mistakes}. Answer again with nothing but \
-                 the JSON value.{}",
-                schema.as_deref().unwrap_or_default()
-            );
+            prompt = asked_again(&mistakes, schema.as_deref().unwrap_or_default());
         }
     }
 
@@ -300,4 +296,11 @@ impl Drop for EndsWithUs {
             child.close_unattended();
         }
     }
+}
+
+fn asked_again(mistakes: &str, schema: &str) -> String {
+    format!(
+        "Your last message does not fit the JSON Schema that it has to: {mistakes}. Answer again with nothing but the \
+         JSON value.{schema}"
+    )
 }

@@ -134,20 +134,8 @@ impl Turn {
     pub(super) async fn take_answer(&mut self, answered: Answered) -> Result<(), StepStop> {
         let Answered { ask, decision, switched, .. } = answered;
         let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
-        let (approved, reason) = match decision {
-            Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => (true, None),
-            Decision::Reject | Decision::RejectBecause(_) => {
-                let text = match self.hub.ports.settings.people {
-                    People::Present => rejection_with(&ask.about, &decision),
-                    People::Absent | People::OnlyAProgram => nobody(&ask.about).to_owned(),
-                };
-                (false, Some(index.map_or_else(|| text.clone(), |index| self.calls[index].warned(&text))))
-            }
-            Decision::Nobody => (false, Some(nobody(&ask.about).to_owned())),
-            Decision::End(reason) => (false, Some(reason.to_owned())),
-        };
+        let (action, reason) = self.meaning(&decision, &ask.about, index);
         if let (About::Permission(_) | About::ModeSwitch(_), Some(index)) = (&ask.about, index) {
-            let action = if approved { Action::Allow } else { Action::Deny };
             // What was not answered was no person's decision.
             if decision != Decision::Nobody {
                 let asked = self.calls[index].decision.take();
@@ -156,13 +144,13 @@ impl Turn {
             self.tell_answered(index);
         }
         let verdict = index.and_then(|index| self.calls[index].decision.as_ref());
-        let answer = approval(&ask, approved, reason.as_deref(), verdict);
+        let answer = approval(&ask, action, reason.as_deref(), verdict);
         match switched {
             Some(switched) => self.go_on_as(switched, answer)?,
             None => self.record(answer).await?,
         }
         let Some(index) = index else { return Ok(()) };
-        if !approved {
+        if action != Action::Allow {
             let denial = self.calls[index].denial(&reason.unwrap_or_default());
             self.settle(index, denial).await?;
             return match decision {
@@ -199,6 +187,28 @@ impl Turn {
             ) => return self.let_run(index).await,
         };
         self.settle(index, result).await
+    }
+
+    /// Whether the call may go on, and what the model is told if not.
+    fn meaning(&self, decision: &Decision, about: &About, index: Option<usize>) -> (Action, Option<String>) {
+        match decision {
+            Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => {
+                (Action::Allow, None)
+            }
+            Decision::Reject | Decision::RejectBecause(_) => {
+                let text = match self.hub.ports.settings.people {
+                    People::Present => rejection_with(about, decision),
+                    People::Absent | People::OnlyAProgram => nobody(about).to_owned(),
+                };
+                let text = match index {
+                    Some(index) => self.calls[index].warned(&text),
+                    None => text,
+                };
+                (Action::Deny, Some(text))
+            }
+            Decision::Nobody => (Action::Deny, Some(nobody(about).to_owned())),
+            Decision::End(reason) => (Action::Deny, Some((*reason).to_owned())),
+        }
     }
 
     /// The rest of the turn is another agent's. Who answers, what is stored and what is told come together.

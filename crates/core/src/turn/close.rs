@@ -10,7 +10,7 @@ use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::compaction;
 use crate::ids::CallId;
 use crate::journal::{Author, Journal};
-use crate::metadata::own;
+use crate::metadata::{only_own, own};
 use crate::part::{ToolPart, ToolState};
 use crate::ports::store::StoreResult;
 use crate::ports::tool::ToolKind;
@@ -40,7 +40,7 @@ impl Turn {
                 closed.push((open.call_id.clone(), open.tool_name.clone(), repeated));
                 let (text, _) = repeats::warned(reason, repeats::warning(repeated.times(None)));
                 let shown = self.unreadable_shown(&open.tool_name, reason);
-                let rest = Rest::with_tool_metadata(json!({ "attache": shown }));
+                let rest = Rest::with_tool_metadata(only_own(shown));
                 self.journal.record(&self.author, cut_input(open, &text, rest)).await?;
             }
         }
@@ -190,7 +190,7 @@ fn runs_where(tool: &ToolPart) -> RunsWhere {
 
 /// Whether a call that ran may have changed anything. One whose kind is not known may.
 fn may_do_something(tool: &ToolPart) -> bool {
-    let kind = tool.tool_metadata.as_ref().and_then(|metadata| metadata.get("attache")?.get("kind"));
+    let kind = tool.tool_metadata.as_ref().and_then(|metadata| own(metadata)?.get("kind"));
     match kind.and_then(|kind| ToolKind::deserialize(kind).ok()) {
         Some(
             ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch | ToolKind::SwitchMode,

@@ -9,6 +9,7 @@ use super::attachments::Remedy;
 use super::{StepStop, Turn};
 use crate::chunk::Chunk;
 use crate::conversation::Conversation;
+use crate::data_name::DataName;
 use crate::estimate;
 use crate::limits::{BYTES_PER_TOKEN, CONTEXT_RESERVE, CONTEXT_WARNED_PERCENT, RESULT_SHARE};
 use crate::notice;
@@ -150,13 +151,11 @@ enum Counted {
 
 /// What was last counted of the conversation as it is sent now.
 fn last_figure(passages: &Conversation, counted: Counted) -> Option<Figure> {
-    let figure = |part: &Part| match part {
-        Part::Data { name, data, .. } if name == "usage" => {
-            let counts = counted == Counted::ByAnyone || data.get("estimated").is_none();
-            let number = |key: &str| data.get(key).and_then(Value::as_u64);
-            number("context_used").filter(|_| counts).map(|used| (used, number("context_size")))
-        }
-        _ => None,
+    let figure = |part: &Part| {
+        let data = part.data(DataName::Usage)?;
+        let counts = counted == Counted::ByAnyone || data.get("estimated").is_none();
+        let number = |key: &str| data.get(key).and_then(Value::as_u64);
+        number("context_used").filter(|_| counts).map(|used| (used, number("context_size")))
     };
     let mut backwards = passages.iter().enumerate().skip(passages.counted_from()).rev();
     backwards.find_map(|(place, passage)| {

@@ -107,7 +107,8 @@ impl TurnContext {
     /// Records what was decided about a call, and that it may have begun: before the agent is told.
     pub async fn record_decision(&self, decision: &RecordedDecision<'_>) -> StoreResult<()> {
         let RecordedDecision { ask, approved, reason } = decision;
-        let chunk = results::approval(ask, *approved, *reason, None);
+        let answer = if *approved { Action::Allow } else { Action::Deny };
+        let chunk = results::approval(ask, answer, *reason, None);
         self.journal.record(chunk).await?;
         if *approved {
             self.journal.record(results::preliminary(&ask.call_id, &ask.presentation)).await?;

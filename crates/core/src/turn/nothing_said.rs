@@ -40,7 +40,14 @@ impl IdleAnswer {
             ("", _) => Some(Self::Empty),
             (text, _) if ENDS_OF_CALLS.iter().any(|end| text.ends_with(end)) => Some(Self::CallAsText),
             (_, FinishReason::ToolCalls) => Some(Self::CallMissing),
-            _ => None,
+            (
+                _,
+                FinishReason::Stop
+                | FinishReason::Length
+                | FinishReason::ContentFilter
+                | FinishReason::Error
+                | FinishReason::Other,
+            ) => None,
         }
     }
 

@@ -6,6 +6,7 @@ use super::Turn;
 use super::call::Call;
 use super::repeats::ResultDigest;
 use crate::chunk::{Chunk, Rest, ToolMarks};
+use crate::data_name::DataName;
 use crate::ids::CallId;
 use crate::metadata::only_own;
 use crate::picture;
@@ -13,10 +14,11 @@ use crate::ports::FittedPicture;
 use crate::ports::client::{Ask, ModeProposal, Question, Said};
 use crate::ports::store::StoreResult;
 use crate::ports::tool::{FoundPicture, Presentation, Shown, ToolOutcome};
-use crate::watchdog::Verdict;
+use crate::watchdog::{Action, Verdict};
 
 /// The transient chunk that stores an answer; it makes no part of its own.
-pub(crate) fn approval(ask: &Ask, approved: bool, reason: Option<&str>, decision: Option<&Verdict>) -> Chunk {
+pub(crate) fn approval(ask: &Ask, answer: Action, reason: Option<&str>, decision: Option<&Verdict>) -> Chunk {
+    let approved = answer == Action::Allow;
     let mut data = json!({
         "approval_id": ask.approval_id,
         "call_id": ask.call_id,
@@ -27,7 +29,7 @@ pub(crate) fn approval(ask: &Ask, approved: bool, reason: Option<&str>, decision
     if let Some(decision) = decision.filter(|_| !approved) {
         data["decision"] = json!(decision);
     }
-    Chunk::transient_data("approval", data)
+    Chunk::transient_data(DataName::Approval, data)
 }
 
 pub(crate) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chunk {

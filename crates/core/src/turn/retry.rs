@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::{StepStop, Turn};
 use crate::chunk::Chunk;
+use crate::data_name::DataName;
 use crate::events::{EventKind, HubEvent, RunState, Runs, SessionStatus};
 use crate::limits::{JITTER_MAX, MODEL_TRIES, RETRY_BASE, RETRY_MAX};
 use crate::ports::model::ModelError;
@@ -70,7 +71,7 @@ impl Turn {
         self.set_retrying(Some(state.clone()));
         self.publish(state);
         let status = json!({ "state": "retrying", "attempt": tries, "message": message });
-        self.record(Chunk::transient_data("status", status)).await
+        self.record(Chunk::transient_data(DataName::Status, status)).await
     }
 
     fn set_retrying(&self, state: Option<RunState>) {

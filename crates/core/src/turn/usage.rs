@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::Turn;
 use crate::chunk::{Chunk, Rest};
+use crate::data_name::DataName;
 use crate::estimate;
 use crate::metadata::MessageMeta;
 use crate::ports::compaction::Compacted;
@@ -93,7 +94,7 @@ impl Turn {
             data["cost_usd"] = cost.into();
         }
         let crowding = data["context_used"].as_u64().and_then(|used| self.crowding(used));
-        let (name, id) = ("usage".into(), Some("usage".into()));
+        let (name, id) = (DataName::Usage.into(), Some(DataName::Usage.into()));
         let mut chunks = vec![Chunk::Data { name, id, data, transient: None, rest: Rest::none() }];
         chunks.extend(crowding);
         let changes = self.usage_changes(&step);

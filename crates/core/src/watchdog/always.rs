@@ -86,7 +86,7 @@ impl Judge<'_> {
         if !always.directories.iter().all(|place| is_grantable(place, self.workspace)) {
             return false;
         }
-        let after = |action| self.rules.with(&always.rules(action), self.ground());
+        let after = |action| self.rules.with(&always.rules(action), self.pattern_base());
         let verdict = |rules: &Rulebook, granted: &[PathBuf]| {
             Judge { rules, granted, ..*self }.judge(matter).verdict.action
         };

@@ -119,7 +119,7 @@ impl From<Containment> for HostContainment {
 
 impl fmt::Debug for HostContainment {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_tuple("Hold").finish_non_exhaustive()
+        formatter.debug_tuple("HostContainment").finish_non_exhaustive()
     }
 }
 

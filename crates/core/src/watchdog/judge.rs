@@ -90,7 +90,7 @@ impl Judge<'_> {
         self.granted.iter().filter(may_change).cloned().collect()
     }
 
-    pub(super) fn ground(&self) -> PatternBase<'_> {
+    pub(super) fn pattern_base(&self) -> PatternBase<'_> {
         PatternBase { root: &self.workspace.root, home: self.workspace.guarded.home() }
     }
 

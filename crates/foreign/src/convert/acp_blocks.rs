@@ -10,7 +10,7 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::part::{Part, Passage, Role};
 
-use super::piece::{Context, FilePiece, Link, Piece, piece};
+use super::piece::{ContextPiece, FilePiece, Link, Piece, piece};
 use crate::limits::{HANDOVER_BYTES, HANDOVER_CALL_BYTES};
 
 /// The blocks of a message, in its order.
@@ -33,7 +33,7 @@ fn block(piece: Piece<'_>, takes: &PromptCapabilities) -> ContentBlock {
     }
 }
 
-fn context_text(context: Context<'_>) -> String {
+fn context_text(context: ContextPiece<'_>) -> String {
     context.as_text()
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use attache_core::part::{Part, Passage, Role, ToolPart, ToolState};
 use serde_json::{Value, json};
 
-use super::piece::{Context, FilePiece, Link, Piece, piece};
+use super::piece::{ContextPiece, FilePiece, Link, Piece, piece};
 
 /// The content of a human message: one text alone is a string, everything else a list in block order.
 pub(crate) fn content(parts: &[Part]) -> Value {
@@ -112,7 +112,7 @@ fn link_text(link: &Link<'_>) -> String {
     text
 }
 
-fn context_text(context: &Context<'_>) -> String {
+fn context_text(context: &ContextPiece<'_>) -> String {
     let mime = context.mime.map(|mime| format!("MIME: {mime}\n")).unwrap_or_default();
     format!("Embedded resource: {}\n{mime}{}", context.uri, context.text)
 }

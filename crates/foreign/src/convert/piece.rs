@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use attache_core::data_name::DataName;
 use attache_core::hooks;
 use attache_core::part::Part;
 use attache_core::prompt::media::Marks;
@@ -14,7 +15,7 @@ use serde_json::Value;
 pub(crate) enum Piece<'a> {
     Text(Cow<'a, str>),
     Link(Link<'a>),
-    Context(Context<'a>),
+    Context(ContextPiece<'a>),
     File(FilePiece<'a>),
 }
 
@@ -31,7 +32,7 @@ pub(crate) struct Link<'a> {
 
 /// A text that came along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Context<'a> {
+pub(crate) struct ContextPiece<'a> {
     pub(crate) uri: &'a str,
     pub(crate) mime: Option<&'a str>,
     pub(crate) text: &'a str,
@@ -69,12 +70,14 @@ pub(crate) fn piece(part: &Part) -> Option<Piece<'_>> {
             filename: filename.as_deref(),
             uri: Marks::of(provider_metadata.as_ref()).uri,
         })),
-        Part::Data { name, data, .. } if name == "file-ref" => Some(Piece::Link(Link::of(data))),
-        Part::Data { name, data, .. } if name == "context" => Some(Piece::Context(Context::of(data))),
-        Part::Data { name, data, .. } if name == hooks::PART_NAME => {
+        Part::Data { name, data, .. } if *name == DataName::FileRef => Some(Piece::Link(Link::of(data))),
+        Part::Data { name, data, .. } if *name == DataName::Context => {
+            Some(Piece::Context(ContextPiece::of(data)))
+        }
+        Part::Data { name, data, .. } if *name == DataName::Hook => {
             hooks::told_to_model(data).map(|text| Piece::Text(text.into()))
         }
-        Part::Data { name, .. } if name == slash_commands::PART_NAME => {
+        Part::Data { name, .. } if *name == DataName::Command => {
             slash_commands::expansion(part).map(|text| Piece::Text(text.into()))
         }
         Part::Data { .. }
@@ -119,7 +122,7 @@ impl<'a> Link<'a> {
     }
 }
 
-impl<'a> Context<'a> {
+impl<'a> ContextPiece<'a> {
     fn of(data: &'a Value) -> Self {
         let text = |key: &str| data.get(key).and_then(Value::as_str);
         Self {

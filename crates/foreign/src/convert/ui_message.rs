@@ -26,11 +26,13 @@ pub(crate) fn messages(
     let mut messages: Vec<(MessageId, Role, Vec<Value>)> = Vec::new();
     for passage in passages {
         let parts = parts_of(passage.role, &passage.parts);
-        match messages.last_mut() {
-            Some((id, role, said)) if *id == passage.message_id && *role == passage.role => {
-                said.extend(parts)
-            }
-            _ => messages.push((passage.message_id.clone(), passage.role, parts)),
+        if let Some((id, role, said)) = messages.last_mut()
+            && *id == passage.message_id
+            && *role == passage.role
+        {
+            said.extend(parts);
+        } else {
+            messages.push((passage.message_id.clone(), passage.role, parts));
         }
     }
     if let (Some(text), Some((_, _, said))) =
@@ -40,9 +42,12 @@ pub(crate) fn messages(
     }
     if let Some(UnderWay { message, open_parts }) = under_way {
         let parts: Vec<Value> = open_parts.iter().filter_map(open_part).collect();
-        match messages.last_mut() {
-            Some((id, Role::Assistant, said)) if id == message => said.extend(parts),
-            _ => messages.push((message.clone(), Role::Assistant, parts)),
+        if let Some((id, Role::Assistant, said)) = messages.last_mut()
+            && id == message
+        {
+            said.extend(parts);
+        } else {
+            messages.push((message.clone(), Role::Assistant, parts));
         }
     }
     messages.retain(|(_, _, said)| !said.is_empty());
@@ -87,7 +92,14 @@ fn link_part(link: &Link<'_>) -> Value {
             }
             part
         }
-        _ => text_part(&link.as_text()),
+        (
+            LinkTarget::Text
+            | LinkTarget::Image
+            | LinkTarget::Audio
+            | LinkTarget::Video
+            | LinkTarget::Document,
+            _,
+        ) => text_part(&link.as_text()),
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use attache_core::chunk::{Chunk, Rest, json as chunk_json};
+use attache_core::data_name::DataName;
 use attache_core::ids::CallId;
 use attache_core::ports::BoxFuture;
 use attache_core::ports::mcp::{HiddenText, ServerEntry, ServerTransport};
@@ -281,13 +282,13 @@ impl ForeignRun for PythonRun {
 
 /// A title names the session; everything else is part of the answer.
 fn titled(chunk: Chunk) -> RunEvent {
-    match &chunk {
-        Chunk::Data { name, data, .. } if name == "title" => {
-            let title = data.get("title").and_then(Value::as_str).unwrap_or_default();
-            RunEvent::Title(title.to_owned())
-        }
-        _ => RunEvent::Chunk(chunk),
+    if let Chunk::Data { name, data, .. } = &chunk
+        && *name == DataName::Title
+    {
+        let title = data.get("title").and_then(Value::as_str).unwrap_or_default();
+        return RunEvent::Title(title.to_owned());
     }
+    RunEvent::Chunk(chunk)
 }
 
 fn ask(one: &ToDecide) -> RunAsk {

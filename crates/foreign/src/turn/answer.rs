@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use attache_core::chunk::order::OrderChecker;
-use attache_core::chunk::{Chunk, OWN_DATA, Rest};
+use attache_core::chunk::{Chunk, Rest};
+use attache_core::data_name::DataName;
 use attache_core::ids::CallId;
 use attache_core::metadata::{OWN_KEY, own};
 use attache_core::part::{Part, ToolPart, ToolState};
@@ -16,6 +17,11 @@ use super::Stop;
 use crate::ForeignError;
 use crate::agent::Decided;
 use crate::limits::ANSWER_BYTES;
+
+/// Whether an agent's own data of this name would be taken for ours. A plan is a plan, whoever makes it.
+fn is_ours(name: &str) -> bool {
+    DataName::of(name).is_some_and(|known| known != DataName::Plan)
+}
 
 /// What stands before a name that is ours.
 pub(crate) const RENAMED: &str = "agent-";
@@ -114,14 +120,17 @@ impl AnswerRecorder {
             let text = format!("the agent said more than {} MiB in one answer", ANSWER_BYTES / 1024 / 1024);
             return Err(ForeignError::new(text).into());
         }
-        match &chunk {
-            Chunk::Start { .. } | Chunk::MessageMetadata { .. } => return Ok(()),
-            Chunk::StartStep { .. } => return self.start_step(context).await,
-            Chunk::FinishStep { .. } => return self.finish_step(),
-            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => {
-                return Err(ForeignError::new("the agent ended its answer twice").into());
-            }
-            _ => {}
+        if let Chunk::Start { .. } | Chunk::MessageMetadata { .. } = &chunk {
+            return Ok(());
+        }
+        if let Chunk::StartStep { .. } = &chunk {
+            return self.start_step(context).await;
+        }
+        if let Chunk::FinishStep { .. } = &chunk {
+            return self.finish_step();
+        }
+        if chunk.is_terminal() {
+            return Err(ForeignError::new("the agent ended its answer twice").into());
         }
         self.rename(&mut chunk);
         if ended_call(&chunk).is_some_and(|call| self.denied.contains(call))
@@ -236,13 +245,11 @@ impl AnswerRecorder {
     /// How a call looks: its title, that it runs elsewhere, and what the agent calls it where that is another
     /// id.
     fn show(&self, chunk: &mut Chunk) {
-        let (call_id, tool_name, marks, rest) = match chunk {
-            Chunk::ToolInputStart { call_id, tool_name, marks, rest, .. }
-            | Chunk::ToolInputAvailable { call_id, tool_name, marks, rest, .. }
-            | Chunk::ToolInputError { call_id, tool_name, marks, rest, .. } => {
-                (call_id, tool_name, marks, rest)
-            }
-            _ => return,
+        let (Chunk::ToolInputStart { call_id, tool_name, marks, rest, .. }
+        | Chunk::ToolInputAvailable { call_id, tool_name, marks, rest, .. }
+        | Chunk::ToolInputError { call_id, tool_name, marks, rest, .. }) = chunk
+        else {
+            return;
         };
         let title = marks.title.as_deref().unwrap_or(tool_name);
         let said = self.renamed.iter().find(|(_, ours)| *ours == call_id).map(|(said, _)| said.as_str());
@@ -263,7 +270,7 @@ impl AnswerRecorder {
     /// Ids of calls are new in the session, and names of data are none of ours.
     fn rename(&mut self, chunk: &mut Chunk) {
         if let Chunk::Data { name, .. } = chunk {
-            if OWN_DATA.contains(&name.as_str()) {
+            if is_ours(name) {
                 name.insert_str(0, RENAMED);
             }
             return;
@@ -292,35 +299,38 @@ fn out_of_order(what: &str) -> Stop {
 }
 
 fn call_of(chunk: &mut Chunk) -> Option<&mut CallId> {
-    match chunk {
-        Chunk::ToolInputStart { call_id, .. }
-        | Chunk::ToolInputDelta { call_id, .. }
-        | Chunk::ToolInputAvailable { call_id, .. }
-        | Chunk::ToolInputError { call_id, .. }
-        | Chunk::ToolApprovalRequest { call_id, .. }
-        | Chunk::ToolOutputAvailable { call_id, .. }
-        | Chunk::ToolOutputError { call_id, .. }
-        | Chunk::ToolOutputDenied { call_id, .. } => Some(call_id),
-        _ => None,
-    }
+    let (Chunk::ToolInputStart { call_id, .. }
+    | Chunk::ToolInputDelta { call_id, .. }
+    | Chunk::ToolInputAvailable { call_id, .. }
+    | Chunk::ToolInputError { call_id, .. }
+    | Chunk::ToolApprovalRequest { call_id, .. }
+    | Chunk::ToolOutputAvailable { call_id, .. }
+    | Chunk::ToolOutputError { call_id, .. }
+    | Chunk::ToolOutputDenied { call_id, .. }) = chunk
+    else {
+        return None;
+    };
+    Some(call_id)
 }
 
 fn input_of(chunk: &Chunk) -> Option<&CallId> {
-    match chunk {
-        Chunk::ToolInputStart { call_id, .. }
-        | Chunk::ToolInputDelta { call_id, .. }
-        | Chunk::ToolInputAvailable { call_id, .. } => Some(call_id),
-        _ => None,
-    }
+    let (Chunk::ToolInputStart { call_id, .. }
+    | Chunk::ToolInputDelta { call_id, .. }
+    | Chunk::ToolInputAvailable { call_id, .. }) = chunk
+    else {
+        return None;
+    };
+    Some(call_id)
 }
 
 fn ended_call(chunk: &Chunk) -> Option<&CallId> {
-    match chunk {
-        Chunk::ToolOutputAvailable { call_id, .. }
-        | Chunk::ToolOutputError { call_id, .. }
-        | Chunk::ToolOutputDenied { call_id, .. } => Some(call_id),
-        _ => None,
-    }
+    let (Chunk::ToolOutputAvailable { call_id, .. }
+    | Chunk::ToolOutputError { call_id, .. }
+    | Chunk::ToolOutputDenied { call_id, .. }) = chunk
+    else {
+        return None;
+    };
+    Some(call_id)
 }
 
 fn is_result(chunk: &Chunk) -> bool {
@@ -328,11 +338,14 @@ fn is_result(chunk: &Chunk) -> bool {
 }
 
 fn weight(chunk: &Chunk) -> u64 {
-    let bytes = match chunk {
-        Chunk::TextDelta { delta, .. } | Chunk::ReasoningDelta { delta, .. } => delta.len(),
-        Chunk::ToolInputDelta { input_text_delta, .. } => input_text_delta.len(),
-        Chunk::File { url, .. } => url.len(),
-        _ => 0,
+    let bytes = if let Chunk::TextDelta { delta, .. } | Chunk::ReasoningDelta { delta, .. } = chunk {
+        delta.len()
+    } else if let Chunk::ToolInputDelta { input_text_delta, .. } = chunk {
+        input_text_delta.len()
+    } else if let Chunk::File { url, .. } = chunk {
+        url.len()
+    } else {
+        0
     };
     // No chunk is free: a flood of empty ones fills a disk as well.
     bytes as u64 + 64

@@ -2,6 +2,7 @@
 //! thing it does.
 
 use attache_core::chunk::Chunk;
+use attache_core::data_name::DataName;
 use attache_core::entry::SharedSegment;
 use attache_core::ids::{CallId, MessageId, SessionId};
 use attache_core::legible::legible_line;
@@ -14,7 +15,7 @@ use crate::limits::{ANSWER_BYTES, KNOWN_CALLS, LINE_CHARACTERS};
 #[derive(Debug, Default)]
 pub(super) struct TurnReport {
     answer: Option<MessageId>,
-    /// Of the last step that said something.
+    /// The text of the last step that had any.
     text: String,
     left_out: usize,
     /// A step has begun since the last text.
@@ -32,7 +33,7 @@ struct KnownCall {
 }
 
 impl TurnReport {
-    /// Takes what was said; gives a line for each thing that is done now.
+    /// Takes a chunk; gives a line for each new step of the work.
     pub(super) fn take(&mut self, segment: &SharedSegment) -> Vec<String> {
         let mut lines = Vec::new();
         for entry in segment.entries().filter(|entry| entry.role == Role::Assistant) {
@@ -70,7 +71,7 @@ impl TurnReport {
                 Some(self.ended(call_id, chunk))
             }
             Chunk::ToolInputError { tool_name, .. } => Some(format!("{tool_name}: failed")),
-            Chunk::Data { name, data, .. } if name == notice::PART_NAME => Some(notice::line(data)),
+            Chunk::Data { name, data, .. } if *name == DataName::Notice => Some(notice::line(data)),
             Chunk::Start { .. }
             | Chunk::FinishStep { .. }
             | Chunk::TextEnd { .. }
@@ -101,7 +102,7 @@ impl TurnReport {
         self.left_out += delta.len() - kept;
     }
 
-    /// A call is told by its name first, and again once it is understood: that is when it begins.
+    /// Reports a call by its name, and again by its title once its arguments are understood.
     fn call(&mut self, id: &CallId, tool: &str, title: String) -> Option<String> {
         self.does = "works";
         let title = if title.is_empty() { tool.to_owned() } else { title };

@@ -19,7 +19,7 @@ use crate::conversation::{converse, options};
 use crate::limits::{CONVERSATIONS, IDLE, INCOMING, NAME_BYTES};
 use crate::services::McpServices;
 
-/// A copy is the same.
+/// Clones share the conversations.
 #[derive(Clone, Debug)]
 pub(super) struct Conversations(Arc<ConversationTable>);
 
@@ -192,17 +192,17 @@ impl HttpConversation {
 
 fn progress_token(params: Option<&RawValue>) -> Option<String> {
     #[derive(Deserialize)]
-    struct Asked<'a> {
+    struct ProgressParams<'a> {
         #[serde(rename = "_meta", borrow)]
-        meta: Option<AskedMeta<'a>>,
+        meta: Option<ProgressMeta<'a>>,
     }
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct AskedMeta<'a> {
+    struct ProgressMeta<'a> {
         #[serde(borrow)]
         progress_token: Option<&'a RawValue>,
     }
-    let asked: Asked<'_> = serde_json::from_str(params?.get()).ok()?;
+    let asked: ProgressParams<'_> = serde_json::from_str(params?.get()).ok()?;
     Some(asked.meta?.progress_token?.get().to_owned())
 }
 

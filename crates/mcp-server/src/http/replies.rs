@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 use crate::limits::UNREAD_LINES;
 use crate::person::ASKED_FOR;
 
-/// Places of a stream that are kept for what must not be left out: its answer, and questions.
+/// Places of a stream that are reserved for its answer and for questions, which must not be left out.
 const KEPT_PLACES: usize = 8;
 
 /// What a request brings about, until it is answered.
@@ -42,7 +42,7 @@ impl OpenReply {
     }
 }
 
-/// Those of one conversation. A copy is the same.
+/// The replies of one conversation. Clones share them.
 #[derive(Clone, Debug)]
 pub(super) struct Replies {
     /// Why a lock: posts open them, the writer of the conversation fills them. Held for look-ups only.
@@ -86,7 +86,7 @@ impl Replies {
         self.open_streams().clear();
     }
 
-    /// Whether somebody waits at one of them.
+    /// Whether a request waits for one of them.
     pub(super) fn are_read(&self) -> bool {
         self.open_streams().values().any(|stream| !stream.sender.is_closed())
     }
@@ -126,7 +126,7 @@ impl Replies {
         tokio::spawn(async move {
             let error = json!({ "code": -32000, "message": "nobody listens on the stream of the request" });
             let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{error}}}");
-            // In a conversation that is over no request waits.
+            // A conversation that is over has no waiting requests.
             drop(incoming.send(answer.into()).await);
         });
     }
@@ -209,8 +209,8 @@ impl MessageSink for ReplySink {
 
 fn is_result(message: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Answered {
+    struct ResultReply {
         result: Option<IgnoredAny>,
     }
-    serde_json::from_slice::<Answered>(message).is_ok_and(|answered| answered.result.is_some())
+    serde_json::from_slice::<ResultReply>(message).is_ok_and(|answered| answered.result.is_some())
 }

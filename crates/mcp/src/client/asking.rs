@@ -63,7 +63,7 @@ impl ServerClient {
         let arguments: Value =
             arguments.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
         let (method, params) = ("prompts/get", json!({ "name": name, "arguments": arguments }));
-        // Nobody's call: what a server wants of a user first is declined.
+        // No call of a session: questions for a user are declined.
         match self.ask_to_the_end(method, params, self.deadlines.call, None).await {
             Ok(answer) => prompts::written(&answer),
             Err(CallFailure::Refused(why)) => Err(why),
@@ -71,7 +71,7 @@ impl ServerClient {
         }
     }
 
-    /// What an argument of a prompt could be.
+    /// Completions for an argument of a prompt.
     pub(crate) async fn suggestions(
         &self,
         prompt: &str,
@@ -154,7 +154,7 @@ impl ServerClient {
         Ok(text)
     }
 
-    /// Asks to be told of changes, where the server can. Nobody waits for that.
+    /// Subscribes to changes, if the server offers that. Returns at once.
     fn watch(&self, uri: &str) {
         if !self.has.subscriptions || !self.events.subscriptions().begin(uri) {
             return;

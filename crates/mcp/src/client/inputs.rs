@@ -1,5 +1,5 @@
-//! What a server without a hello wants before it answers: it says so in place of its answer, and is asked the
-//! same again with what it wanted.
+//! Inputs that stateless servers ask for: they may answer `input_required` instead of a result; we collect the
+//! inputs and repeat the request with them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::handler::Caller;
 use crate::limits::{INPUT_ROUNDS, INPUTS};
 use attache_rpc::RequestError;
 
-/// What an answer is.
+/// The kind of an answer.
 #[derive(Debug)]
 pub(super) enum ResultKind {
     Complete,
@@ -23,7 +23,7 @@ pub(super) enum ResultKind {
     Task,
 }
 
-/// What the server wants, and what it wants to be told again.
+/// The inputs that the server needs, and its state to be sent back.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct WantedInputs {
@@ -43,7 +43,7 @@ impl WantedInputs {
     pub(super) fn answer(&self, params: &mut Value, answers: Map<String, Value>) {
         let Some(params) = params.as_object_mut() else { return };
         params.insert("inputResponses".to_owned(), Value::Object(answers));
-        // Only what the last answer said.
+        // State of an earlier round must not be sent again.
         match &self.request_state {
             Some(state) => drop(params.insert("requestState".to_owned(), state.as_str().into())),
             None => drop(params.remove("requestState")),
@@ -62,7 +62,7 @@ pub(super) fn too_late() -> CallFailure {
 }
 
 impl ServerClient {
-    /// Servers with a hello know one kind only.
+    /// Initialized servers know one kind only.
     pub(super) fn kind_of(&self, answer: &RawValue) -> Result<ResultKind, CallFailure> {
         if self.meta.is_none() {
             return Ok(ResultKind::Complete);
@@ -133,11 +133,11 @@ impl ServerClient {
 fn kind_of(answer: &RawValue) -> Result<ResultKind, String> {
     #[derive(Default, Deserialize)]
     #[serde(rename_all = "camelCase", default)]
-    struct Head {
+    struct ResultHead {
         result_type: Option<String>,
     }
     let strange = |error: serde_json::Error| format!("the server's answer is not understood: {error}");
-    let head: Head = serde_json::from_str(answer.get()).map_err(strange)?;
+    let head: ResultHead = serde_json::from_str(answer.get()).map_err(strange)?;
     match head.result_type.as_deref() {
         None | Some("complete") => Ok(ResultKind::Complete),
         Some("task") => Ok(ResultKind::Task),

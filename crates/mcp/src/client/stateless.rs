@@ -118,7 +118,7 @@ impl ServerClient {
             let params = json!({ "notifications": wanted });
             let ended = tokio::select! {
                 ended = self.ask("subscriptions/listen", &params, None) => ended,
-                // Dropping the request tells the server that nobody listens to it any more.
+                // Dropping the request ends the stream, which the server sees.
                 () = self.events.watched_others.notified() => continue,
             };
             if let Err(error) = ended {

@@ -69,7 +69,7 @@ impl ServerClient {
         Err(too_late())
     }
 
-    /// What the task wants, each thing once.
+    /// Inputs that the task needs, each once.
     async fn give(
         &self,
         task: &WireTask,

@@ -71,7 +71,7 @@ impl WireTask {
     }
 }
 
-/// What a call is sent with so that it becomes a task.
+/// The metadata that makes a task of a call.
 pub(super) fn wish() -> Value {
     json!({ "ttl": CALL_TIME.as_millis() as u64 })
 }
@@ -151,7 +151,13 @@ impl ServerClient {
                 legible_line(&task.status),
                 legible_line(&message)
             )),
-            _ => self.lost_or_said(&error, "tasks/result"),
+            (
+                RequestError::Remote(_)
+                | RequestError::Deadline
+                | RequestError::Closed
+                | RequestError::Encode(_),
+                _,
+            ) => self.lost_or_said(&error, "tasks/result"),
         })
     }
 

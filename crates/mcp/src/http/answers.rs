@@ -48,27 +48,27 @@ pub(super) fn is_events(response: &Response) -> bool {
 /// The id of a message that wants an answer.
 pub(super) fn request_id(message: &[u8]) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
-    struct Head {
+    struct RequestHead {
         id: Option<Box<RawValue>>,
         method: Option<serde::de::IgnoredAny>,
     }
-    let head: Head = serde_json::from_slice(message).ok()?;
+    let head: RequestHead = serde_json::from_slice(message).ok()?;
     head.method.and(head.id)
 }
 
 /// The id that a message answers.
 pub(super) fn answered_id(message: &str) -> Option<Box<str>> {
     #[derive(Deserialize)]
-    struct Head<'a> {
+    struct AnswerHead<'a> {
         #[serde(borrow)]
         id: Option<&'a RawValue>,
         method: Option<serde::de::IgnoredAny>,
     }
-    let head: Head<'_> = serde_json::from_str(message).ok()?;
+    let head: AnswerHead<'_> = serde_json::from_str(message).ok()?;
     head.id.filter(|_| head.method.is_none()).map(|id| id.get().into())
 }
 
-/// The request that nobody waits for any more, where a message says so.
+/// The request that a message cancels, if it cancels one.
 pub(super) fn cancelled_id(message: &[u8]) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     struct Notice {
@@ -90,7 +90,7 @@ pub(super) enum Refusal {
     Said(String),
 }
 
-/// What stands in an answer that is none.
+/// Reads an answer with an error status.
 pub(super) async fn refused(response: Response) -> Refusal {
     #[derive(Deserialize)]
     struct ErrorMessage {
@@ -100,7 +100,7 @@ pub(super) async fn refused(response: Response) -> Refusal {
     let status = response.status();
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_json = kind.is_some_and(|kind| kind.starts_with("application/json"));
-    // Who lacks a token is told what to do about that.
+    // Without a token the reason says what to do about that.
     if !is_json || matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return Refusal::Said(refusal(response).await);
     }
@@ -126,7 +126,7 @@ pub(crate) async fn limited(response: Response, most: usize) -> Result<Bytes, St
     Ok(body.into())
 }
 
-/// What an answer that is none has to say.
+/// The text of an error answer.
 pub(super) async fn refusal(response: Response) -> String {
     let status = response.status();
     let mut pieces = response.bytes_stream();

@@ -37,7 +37,7 @@ impl MessageSink for HttpSink {
                 if let Some(id) = &id {
                     self.0.under_way().insert(id.get().into(), over.clone());
                 } else if let Some(id) = cancelled_id(message) {
-                    // To hang up is how such a server is told.
+                    // Such a server takes a closed stream for the cancellation.
                     self.0.under_way().remove(id.get()).inspect(CancellationToken::cancel);
                     continue;
                 }

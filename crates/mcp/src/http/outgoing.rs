@@ -33,7 +33,7 @@ pub(super) fn client(url: &Url) -> Result<Client, String> {
     if let Some(client) = slot.get() {
         return Ok(client.clone());
     }
-    // Somebody who embeds us may have chosen another provider already; then that one is used.
+    // A host that embeds us may have chosen a provider already; then that one is used.
     drop(rustls::crypto::ring::default_provider().install_default());
     let builder = Client::builder()
         .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))

@@ -17,7 +17,7 @@ pub(crate) enum ProbeWay {
     Get,
 }
 
-/// What it says when it refuses; `None` if it does not refuse, or says nothing.
+/// The challenge of its refusal; `None` if it does not refuse, or gives none.
 pub(crate) async fn challenge(
     url: &Url,
     headers: &[(String, String)],

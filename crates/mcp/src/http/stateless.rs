@@ -39,7 +39,7 @@ pub(crate) fn header_arguments(schema: &Value) -> Result<Vec<HeaderArgument>, St
     Ok(found)
 }
 
-/// Whether a place of a schema stands for one argument.
+/// Whether a path in a schema names one argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeaderReach {
     ByName,
@@ -153,7 +153,7 @@ pub(super) fn headers_of(message: &[u8], arguments: &HeaderArguments) -> HeaderM
     headers
 }
 
-/// As it stands where a header can hold it.
+/// As it is, if a header can hold it; else encoded.
 fn encoded(text: &str) -> String {
     let (begin, end) = ENCODED;
     let is_printable = text.bytes().all(|byte| matches!(byte, 0x20..=0x7e));

@@ -35,7 +35,7 @@ impl Bearer {
 /// Why there is no token that the server takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccessProblem {
-    /// Nothing will change until somebody logs in.
+    /// Only a login changes it.
     NeedsLogin(String),
     /// What was asked for needs a login with more rights; the rest goes on.
     NeedsMore(String),
@@ -53,7 +53,7 @@ pub(crate) struct LoginNeed {
 pub(crate) struct ServerAccess {
     server: Url,
     settings: OAuthSettings,
-    /// What the user would type.
+    /// The command that the user would type.
     command: String,
     logins: Arc<dyn LoginStore>,
     /// Why a lock: every request reads it, a renewal sets it. Held for a copy only.
@@ -64,7 +64,7 @@ pub(crate) struct ServerAccess {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// `None` until somebody has looked.
+    /// `None` until the store was read.
     login: Option<Option<ServerLogin>>,
     need: Option<LoginNeed>,
 }
@@ -153,12 +153,12 @@ impl ServerAccess {
         bearer.ok_or_else(|| AccessProblem::NeedsMore(text()))
     }
 
-    /// What is missing, once that is known.
+    /// What is missing for a login, once that is known.
     pub(crate) fn login_need(&self) -> Option<LoginNeed> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).need.clone()
     }
 
-    /// Resolves when somebody has logged in since.
+    /// Resolves after the next login.
     pub(crate) async fn logged_in_since(&self, need: &LoginNeed) {
         let mut seen = None;
         loop {

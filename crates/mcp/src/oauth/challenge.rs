@@ -5,7 +5,7 @@ use reqwest::header::{HeaderMap, WWW_AUTHENTICATE};
 
 use crate::limits::{CHALLENGE_BYTES, CHALLENGE_PARAMETERS, SCOPES};
 
-/// What a refusal says about tokens.
+/// The bearer challenge of a refusal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BearerChallenge {
     /// Where the server describes itself.
@@ -63,7 +63,7 @@ impl Challenge {
     }
 }
 
-/// All challenges of one header. What is malformed ends the reading; what came before it counts.
+/// All challenges of one header, up to the first malformed one.
 fn challenges(header: &str) -> Vec<Challenge> {
     let mut rest = &header[..header.floor_char_boundary(CHALLENGE_BYTES)];
     let mut found: Vec<Challenge> = Vec::new();

@@ -74,7 +74,7 @@ fn is_document_address(id: &str) -> bool {
     Url::parse(id).is_ok_and(|url| url.scheme() == "https" && url.path().len() > 1)
 }
 
-/// What a server says nothing about is the default of RFC 8414.
+/// Missing fields have the defaults of RFC 8414.
 fn with_secret(server: &AuthorizationServer) -> TokenAuthentication {
     let supported = server.token_endpoint_auth_methods_supported.as_deref();
     let has = |name: &str| supported.is_none_or(|methods| methods.iter().any(|method| method == name));

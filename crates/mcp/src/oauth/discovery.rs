@@ -16,11 +16,11 @@ pub(super) struct LoginPlace {
     /// What tokens are asked for: the server, in its own words, letter by letter.
     pub(super) resource: String,
     pub(super) authorization: AuthorizationServer,
-    /// What the server wants to be asked for; empty: the authorization server decides.
+    /// The scopes to request; empty: the authorization server decides.
     pub(super) scopes: Vec<String>,
 }
 
-/// What an authorization server says of itself.
+/// Metadata of an authorization server (RFC 8414).
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct AuthorizationServer {
     pub(super) issuer: String,
@@ -42,7 +42,7 @@ pub(super) struct AuthorizationServer {
     pub(super) authorization_response_iss_parameter_supported: Option<bool>,
 }
 
-/// What a server says of itself.
+/// Metadata of a protected resource (RFC 9728).
 #[derive(Clone, Debug, Deserialize)]
 struct ProtectedResource {
     resource: String,
@@ -89,7 +89,7 @@ pub(super) async fn discover(
     Err(problem.unwrap_or(OAuthError::NoLogin))
 }
 
-/// What a server says of itself at the address that it named.
+/// Fetches the resource's metadata from the address that it named.
 async fn described_at(web: OAuthWeb, server: &Url, told: &str) -> Result<ProtectedResource, OAuthError> {
     let bad = |place: String, problem: &str| OAuthError::BadAnswer { place, problem: problem.to_owned() };
     let url = Url::parse(told).map_err(|_| bad(place(server), "with an address that is none"))?;
@@ -98,7 +98,7 @@ async fn described_at(web: OAuthWeb, server: &Url, told: &str) -> Result<Protect
     of_server(found, server)
 }
 
-/// The same at the places where it has to be if none is named: for the path, then for all of the place.
+/// At the well-known addresses, if none is named: that of the path, then that of the host.
 async fn well_known(web: OAuthWeb, server: &Url) -> Result<Option<ProtectedResource>, OAuthError> {
     for url in resource_places(server) {
         if let Some(found) = web.document::<ProtectedResource>(&url).await? {
@@ -140,7 +140,7 @@ fn of_server(described: ProtectedResource, server: &Url) -> Result<ProtectedReso
     }
 }
 
-/// What the authorization server of this name says of itself; its answers can be tied to us.
+/// Fetches the metadata of the authorization server with this name.
 async fn authorization_server(web: OAuthWeb, issuer: &str) -> Result<AuthorizationServer, OAuthError> {
     let shown = || legible_line(&issuer.chars().take(200).collect::<String>());
     let bad = |problem: &str| OAuthError::BadAnswer { place: shown(), problem: problem.to_owned() };
@@ -167,7 +167,7 @@ fn issuer_places(issuer: &Url) -> Vec<Url> {
     paths.iter().map(|path| at(issuer, path)).collect()
 }
 
-/// The same but for the `/` that some libraries write behind a host.
+/// Equal but for the `/` that some libraries write after a host.
 fn is_same_issuer(said: &str, wanted: &str) -> bool {
     said == wanted || said.strip_suffix('/') == Some(wanted) || wanted.strip_suffix('/') == Some(said)
 }

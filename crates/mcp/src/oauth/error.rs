@@ -24,7 +24,7 @@ pub enum OAuthError {
          client_id into [mcp.NAME.oauth]"
     )]
     NoRegistration(String),
-    /// What the token endpoint said: a code of RFC 6749, and more words where there are some.
+    /// The token endpoint's error: a code of RFC 6749, and its description if there is one.
     #[error("the authorization server refused: {code}{description}")]
     Denied { code: String, description: String },
     #[error("the token is for {0}, not for this server")]

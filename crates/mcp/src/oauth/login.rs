@@ -21,7 +21,7 @@ use crate::limits::LOGIN_TIME;
 use crate::pool::Variables;
 use crate::program::{self, ResolvedServer};
 
-/// What is needed to log in to a server, or out.
+/// What logging in to a server and out of it needs.
 #[derive(Clone, Debug)]
 pub struct LoginPlan {
     pub entry: ServerEntry,
@@ -75,7 +75,7 @@ pub enum Logout {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Revocation {
     Done,
-    /// It can't be told; they end by themselves.
+    /// It has no endpoint for that; the tokens expire by themselves.
     NotOffered,
     Failed(OAuthError),
 }
@@ -151,7 +151,7 @@ impl LoginPlan {
         Ok(PendingLogin { address, listener, place, web, server, client, settings, scopes, proof, logins })
     }
 
-    /// Forgets a login; first the authorization server is told, where it can be.
+    /// Forgets a login; revokes it at the authorization server first, if that has an endpoint for it.
     pub async fn log_out(&self) -> Result<Logout, OAuthError> {
         let RemoteServer { kept: server, settings, .. } = self.server()?;
         let before = self.kept(&server).await;
@@ -206,12 +206,12 @@ fn wanted_scopes(place: &LoginPlace, settings: &OAuthSettings, before: Option<&S
 }
 
 impl PendingLogin {
-    /// What the user opens in a browser. http or https, and nothing else.
+    /// The address that the user opens in a browser: http or https.
     pub fn address(&self) -> &Url {
         &self.address
     }
 
-    /// What the login will be kept under.
+    /// The key under which the login will be stored.
     pub fn server(&self) -> &str {
         self.server.as_str()
     }
@@ -265,7 +265,7 @@ impl PendingLogin {
     }
 }
 
-/// Of a registration, or of the configuration.
+/// From a registration, or from the configuration.
 pub(super) fn secret<'a>(client: &'a OAuthClient, settings: &'a OAuthSettings) -> Option<&'a str> {
     match client.source {
         ClientSource::Configured => settings.client_secret.as_ref().map(|secret| secret.expose()),

@@ -1,4 +1,4 @@
-//! What is kept of a login: tokens, whom they are for, who issued them, and as whom we are known there.
+//! The stored record of a login: tokens, their audience, their issuer, and our client id there.
 
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -18,7 +18,7 @@ pub(super) struct ServerLogin {
     pub(super) id: String,
     /// The address it is kept for.
     pub(super) server: String,
-    /// What the tokens are for, in the server's own words.
+    /// The audience of the tokens, as the server names itself.
     pub(super) resource: String,
     pub(super) issuer: String,
     pub(super) token_endpoint: EndpointUrl,
@@ -26,16 +26,16 @@ pub(super) struct ServerLogin {
     pub(super) client: OAuthClient,
     /// `None` once they were revoked; the client stays known.
     pub(super) tokens: Option<IssuedTokens>,
-    /// What the server has asked for beyond what was given.
+    /// Scopes that the server asked for beyond those that were granted.
     #[serde(default)]
     pub(super) wanted_scopes: Vec<String>,
 }
 
-/// As whom an authorization server knows us.
+/// Our client registration at an authorization server.
 #[derive(Clone, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct OAuthClient {
     pub(super) id: String,
-    /// Of a registration. One that is configured is never kept: it is read when it is needed.
+    /// Of a registration. A configured secret is never stored: it is read when it is needed.
     pub(super) secret: Option<String>,
     pub(super) secret_until_ms: Option<u64>,
     pub(super) authentication: TokenAuthentication,
@@ -90,7 +90,7 @@ impl fmt::Debug for IssuedTokens {
 }
 
 impl ServerLogin {
-    /// What is kept for a server. What can't be read, or says that it is for another, is not there.
+    /// The record for a server; none if it can't be read or names another server.
     pub(super) fn read(store: &dyn LoginStore, server: &str) -> Result<Option<Self>, OAuthError> {
         let Some(text) = store.read(server).map_err(OAuthError::Store)? else { return Ok(None) };
         // The reason may quote a token.
@@ -118,7 +118,8 @@ impl IssuedTokens {
         Self {
             access,
             refresh,
-            // Of a short life a tenth: another one at each request would be worse than a refusal now and then.
+            // A tenth of a short life: a new token with each request would be worse than a refusal now and
+            // then.
             renew_at_ms: life.map(|life| at(life - RENEW_BEFORE.min(life / 10))),
             expires_at_ms: life.map(at),
             scopes,

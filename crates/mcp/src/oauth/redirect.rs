@@ -21,7 +21,7 @@ pub(super) struct RedirectListener {
     port: u16,
 }
 
-/// What an answer must be to be ours.
+/// What marks an answer as ours.
 #[derive(Debug)]
 pub(super) struct ExpectedAnswer<'a> {
     pub(super) state: &'a str,
@@ -56,7 +56,7 @@ impl RedirectListener {
         self.port
     }
 
-    /// What the authorization server sends the browser to.
+    /// The redirect URI: where the authorization server sends the browser.
     pub(super) fn address(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
@@ -174,7 +174,7 @@ async fn read(mut stream: TcpStream) -> Option<(TcpStream, String)> {
     Some((stream, String::from_utf8(head).ok()?))
 }
 
-/// What a browser shows.
+/// The page that the browser shows.
 struct BrowserPage {
     status: &'static str,
     title: &'static str,

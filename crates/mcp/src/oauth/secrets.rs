@@ -18,7 +18,7 @@ pub(super) fn random_word() -> Result<String, OAuthError> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// What the authorization server is told of a verifier: its digest, S256.
+/// The challenge that is sent for a verifier: its S256 digest.
 pub(super) fn code_challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()))
 }

@@ -1,4 +1,4 @@
-//! Where logins are kept: by whom is not ours to know.
+//! The store of logins, as a port: the host implements it.
 
 use std::fmt::Debug;
 
@@ -6,7 +6,7 @@ use attache_core::ports::mcp::HiddenText;
 
 /// Keeps what a login gave, by the server it is for. Every call may block, on a file or a keyring.
 pub trait LoginStore: Send + Sync + Debug {
-    /// What is kept for the server at this address.
+    /// The stored login for the server at this address.
     fn read(&self, server: &str) -> Result<Option<HiddenText>, String>;
     /// In place of what was kept for it, whoever issued that.
     fn keep(&self, server: &str, issuer: &str, login: &HiddenText) -> Result<(), String>;

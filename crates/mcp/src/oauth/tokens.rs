@@ -19,18 +19,18 @@ use super::record::{IssuedTokens, OAuthClient, TokenAuthentication};
 use super::web::{OAuthAnswer, OAuthBody, OAuthWeb, place};
 use crate::limits::TOKEN_BYTES;
 
-/// Who asks a token endpoint, and what for.
+/// The client that asks a token endpoint, and for which resource.
 pub(super) struct TokenClient<'a> {
     pub(super) web: OAuthWeb,
     pub(super) endpoint: &'a Url,
     pub(super) client: &'a OAuthClient,
-    /// Of a registration, or of the configuration.
+    /// From a registration, or from the configuration.
     pub(super) secret: Option<&'a str>,
     pub(super) resource: &'a str,
     pub(super) issuer: &'a str,
 }
 
-/// What the browser brought, with what proves that it was ours.
+/// The code that the browser brought, with the verifier that proves it is ours.
 pub(super) struct CodeGrant<'a> {
     pub(super) code: &'a str,
     pub(super) verifier: &'a str,
@@ -169,16 +169,16 @@ pub(super) fn refusal(answer: &OAuthAnswer, at: &Url, secrets: &[&str]) -> OAuth
 
 fn denial(answer: &OAuthAnswer, secrets: &[&str]) -> Option<OAuthError> {
     #[derive(Deserialize)]
-    struct Refusal {
+    struct OAuthDenial {
         error: String,
         #[serde(default)]
         error_description: Option<String>,
     }
-    let refusal: Refusal = answer.json()?;
+    let refusal: OAuthDenial = answer.json()?;
     Some(said(&refusal.error, refusal.error_description.as_deref(), secrets))
 }
 
-/// What an authorization server said, for people.
+/// Words of an authorization server, made readable for people.
 pub(super) fn said(code: &str, description: Option<&str>, secrets: &[&str]) -> OAuthError {
     let plain = |text: &str, most: usize| {
         let hidden = |text: String, secret: &&str| match secret.len() {

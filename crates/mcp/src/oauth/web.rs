@@ -19,7 +19,7 @@ use crate::limits::{HTTP_CONNECT, OAUTH_ANSWER, OAUTH_BYTES, OAUTH_REDIRECTS};
 
 /// Which addresses a login may lead to: those that the server itself is among, and public ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum AllowedAddresses {
     Public,
     /// Of this machine and the network around it as well.
     Own,
@@ -29,7 +29,7 @@ pub(super) enum Reach {
 /// Speaks to authorization servers for one server.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OAuthWeb {
-    reach: Reach,
+    allowed: AllowedAddresses,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl OAuthAnswer {
     }
 }
 
-/// What is sent beside an address.
+/// The parts of a request beside its address.
 #[derive(Debug, Default)]
 pub(super) struct OAuthBody {
     pub(super) kind: Option<&'static str>,
@@ -56,17 +56,21 @@ impl OAuthWeb {
     /// For the server at this address, which the user has chosen: what it leads to was not chosen.
     pub(super) async fn of(server: &Url, private: PrivateAddresses) -> Result<Self, OAuthError> {
         if private == PrivateAddresses::Allowed {
-            return Ok(Self { reach: Reach::Anywhere });
+            return Ok(Self { allowed: AllowedAddresses::Anywhere });
         }
-        let reach = |address: &IpAddr| match realm(*address) {
-            Realm::Public => Reach::Public,
-            Realm::Own(_) => Reach::Own,
-            Realm::Closed(_) => Reach::Anywhere,
+        let kind = |address: &IpAddr| match realm(*address) {
+            Realm::Public => AllowedAddresses::Public,
+            Realm::Own(_) => AllowedAddresses::Own,
+            Realm::Closed(_) => AllowedAddresses::Anywhere,
         };
-        let reaches: Vec<Reach> = addresses(server).await?.iter().map(reach).collect();
-        // A name that leads to several kinds of addresses is of none but the first.
-        let all = |wanted: Reach| reaches.iter().all(|reach| *reach == wanted).then_some(wanted);
-        Ok(Self { reach: all(Reach::Own).or_else(|| all(Reach::Anywhere)).unwrap_or(Reach::Public) })
+        let kinds: Vec<AllowedAddresses> = addresses(server).await?.iter().map(kind).collect();
+        // A name with addresses of several kinds counts as public, which is the strictest.
+        let all = |wanted: AllowedAddresses| kinds.iter().all(|kind| *kind == wanted).then_some(wanted);
+        Ok(Self {
+            allowed: all(AllowedAddresses::Own)
+                .or_else(|| all(AllowedAddresses::Anywhere))
+                .unwrap_or(AllowedAddresses::Public),
+        })
     }
 
     /// Whether an address that a server named may be used at all, by us or by a browser. The addresses it has.
@@ -80,9 +84,14 @@ impl OAuthWeb {
         }
         let found = addresses(url).await?;
         for address in &found {
-            let is_allowed = match (realm(*address), self.reach) {
-                (Realm::Public, _) | (_, Reach::Anywhere) | (Realm::Own(_), Reach::Own) => Ok(()),
-                (Realm::Own(reason) | Realm::Closed(reason), Reach::Public | Reach::Own) => Err(reason),
+            let is_allowed = match (realm(*address), self.allowed) {
+                (Realm::Public, _)
+                | (_, AllowedAddresses::Anywhere)
+                | (Realm::Own(_), AllowedAddresses::Own) => Ok(()),
+                (
+                    Realm::Own(reason) | Realm::Closed(reason),
+                    AllowedAddresses::Public | AllowedAddresses::Own,
+                ) => Err(reason),
             };
             if let Err(reason) = is_allowed {
                 return refused(format!(
@@ -199,7 +208,7 @@ async fn addresses(url: &Url) -> Result<Vec<IpAddr>, OAuthError> {
 
 /// A client of its own for each request: it knows this host at these addresses and asks no name server.
 fn client(url: &Url, addresses: &[IpAddr]) -> Result<Client, reqwest::Error> {
-    // Somebody who embeds us may have chosen another provider already; then that one is used.
+    // A host that embeds us may have chosen a provider already; then that one is used.
     drop(rustls::crypto::ring::default_provider().install_default());
     let pinned: Vec<SocketAddr> = addresses.iter().map(|address| SocketAddr::new(*address, 0)).collect();
     let builder = Client::builder()

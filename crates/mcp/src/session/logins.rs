@@ -12,7 +12,7 @@ use crate::listing::shortened;
 use crate::oauth::{OAuthError, PendingLogin};
 
 impl OpenedServers {
-    /// Nobody waits for it: a person may take minutes, and the session goes on.
+    /// The session goes on meanwhile: a person may take minutes.
     pub(super) fn begin_login(&self, name: &str, client: Option<Arc<dyn Delegate>>) -> Result<(), String> {
         let plan = {
             let members = self.lock();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::discover::DiscoverError;
-use crate::discover::ask::{Limits, bounded};
+use crate::discover::ask::{AnswerLimits, bounded};
 use crate::endpoint::BaseUrl;
 use crate::failure::shortened;
 use crate::http::Http;
@@ -15,5 +15,5 @@ pub async fn fetch(http: &Http, address: &BaseUrl, deadline: Duration) -> Result
     let client = http
         .client(address)
         .map_err(|error| DiscoverError::Unreachable { url: url.to_string(), reason: error.to_string() })?;
-    bounded(client.get(url.clone()), &url, Limits::new(deadline, PUBLISHED_BYTES), &shortened).await
+    bounded(client.get(url.clone()), &url, AnswerLimits::new(deadline, PUBLISHED_BYTES), &shortened).await
 }

@@ -20,12 +20,12 @@ use crate::transport_error::{TransportError, TransportErrorKind};
 pub(super) struct ServerQuery<'a> {
     http: &'a Http,
     pub(super) endpoint: &'a Endpoint,
-    limits: Limits,
+    limits: AnswerLimits,
 }
 
 /// How long and how much.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct AnswerLimits {
     pub(crate) deadline: Duration,
     /// The same deadline as a moment: all questions together take no longer.
     until: Instant,
@@ -39,7 +39,7 @@ pub(super) struct JsonAnswer {
     url: String,
 }
 
-impl Limits {
+impl AnswerLimits {
     pub(crate) fn new(deadline: Duration, bytes: usize) -> Self {
         Self { deadline, until: Instant::now() + deadline, bytes }
     }
@@ -47,7 +47,7 @@ impl Limits {
 
 impl<'a> ServerQuery<'a> {
     pub(super) fn new(http: &'a Http, endpoint: &'a Endpoint, deadline: Duration) -> Self {
-        Self { http, endpoint, limits: Limits::new(deadline, MODEL_LIST_BYTES) }
+        Self { http, endpoint, limits: AnswerLimits::new(deadline, MODEL_LIST_BYTES) }
     }
 
     /// The same server, for no longer than this from now on.
@@ -113,7 +113,7 @@ impl JsonAnswer {
 pub(crate) async fn bounded(
     request: RequestBuilder,
     url: &Url,
-    limits: Limits,
+    limits: AnswerLimits,
     words: &(dyn Fn(&str) -> String + Sync),
 ) -> Result<Vec<u8>, DiscoverError> {
     let asked = async {
@@ -138,7 +138,7 @@ pub(crate) async fn bounded(
 
 fn unreachable(
     url: &Url,
-    limits: Limits,
+    limits: AnswerLimits,
     error: &reqwest::Error,
     words: &(dyn Fn(&str) -> String + Sync),
 ) -> DiscoverError {

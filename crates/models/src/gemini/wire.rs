@@ -201,8 +201,8 @@ struct GeminiCount(u64);
 
 impl<'de> Deserialize<'de> for GeminiCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct CountVisitor;
-        impl Visitor<'_> for CountVisitor {
+        struct GeminiCountVisitor;
+        impl Visitor<'_> for GeminiCountVisitor {
             type Value = GeminiCount;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a count")
@@ -221,7 +221,7 @@ impl<'de> Deserialize<'de> for GeminiCount {
                 Ok(GeminiCount(count.parse().unwrap_or_default()))
             }
         }
-        deserializer.deserialize_any(CountVisitor)
+        deserializer.deserialize_any(GeminiCountVisitor)
     }
 }
 

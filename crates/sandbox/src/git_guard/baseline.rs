@@ -27,6 +27,7 @@ use super::lossless;
 use super::state::RootState;
 use crate::limits::{BASELINE_BEAT, KILLED_COMMAND_TIME};
 use crate::process::MARK;
+use crate::sandbox::Level;
 
 /// What is kept of one root.
 #[derive(Debug)]
@@ -172,8 +173,7 @@ impl Baselines {
 
     /// Takes over what no process holds any more.
     pub(super) fn others(&self) -> Others {
-        let mut others = Others::default();
-        let mut since: Option<SystemTime> = None;
+        let (mut others, mut since) = (Others::default(), None::<SystemTime>);
         for path in files(&self.directory).filter(|path| is_of(path, &self.root)) {
             match claimed(&path) {
                 Claim::Left(written, until, lock) => {
@@ -193,15 +193,15 @@ impl Baselines {
         others
     }
 
-    pub(super) fn keep(&self, root: &Path, is_held: bool, state: &RootState) -> io::Result<PendingBaseline> {
+    pub(super) fn keep(&self, root: &Path, level: Level, state: &RootState) -> io::Result<PendingBaseline> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{}-{number}", self.root, std::process::id());
-        let new = self.directory.join(format!("new-{name}"));
-        let path = self.directory.join(name);
+        let (new, path) = (self.directory.join(format!("new-{name}")), self.directory.join(name));
         let mut file = File::options().create(true).truncate(true).write(true).open(&new)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
         let started = SystemTime::now();
+        let is_held = level == Level::Full;
         let written =
             BaselineFile { root: root.to_owned(), started, is_held, state: state.clone(), left: None };
         file.write_all(&serde_json::to_vec(&written)?)?;

@@ -50,7 +50,7 @@ pub(super) enum ProtectedEntry {
 /// Names of several parts, without those of repositories, which are judged for themselves.
 static PARTED: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
     let rows = Guarded::protected().iter().filter(|row| row.place == Where::Anywhere);
-    rows.filter_map(|row| row.name.split_once('/')).filter(|(first, _)| *first != ".git").collect()
+    rows.filter_map(|row| row.name().split_once('/')).filter(|(first, _)| *first != ".git").collect()
 });
 
 impl Below {

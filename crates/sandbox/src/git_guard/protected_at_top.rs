@@ -17,10 +17,10 @@ pub(super) fn protected_at_top(root: &OwnedFd) -> BTreeMap<PathBuf, Option<Contr
     let mut found: BTreeMap<PathBuf, Option<ControlFile>> =
         with_wildcards(root).into_iter().map(|name| (PathBuf::from(name), None)).collect();
     for row in undone_rows().filter(|row| !row.has_wildcard()) {
-        let path = PathBuf::from(row.name);
-        let is_there = fs::statat(root, row.name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-        if is_there && !is_place_holder_in(root, OsStr::new(row.name)) {
-            let content = if row.name.contains('/') { piece(root, &path) } else { None };
+        let path = PathBuf::from(row.name());
+        let is_there = fs::statat(root, row.name(), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if is_there && !is_place_holder_in(root, OsStr::new(row.name())) {
+            let content = if row.name().contains('/') { piece(root, &path) } else { None };
             found.insert(path, content);
         }
     }

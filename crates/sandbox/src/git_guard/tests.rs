@@ -54,7 +54,7 @@ impl Project {
             vec![self.base.join("root")],
             &HomeNames::default(),
             &self.base.join("own/scratch/ses_1"),
-            false,
+            Level::Reduced,
         )
     }
 
@@ -596,8 +596,9 @@ fn names_with_wildcards_count_in_a_home_below_the_root_too() {
     std::fs::create_dir_all(&home).unwrap();
     std::fs::write(home.join("own.code-workspace"), "own").unwrap();
     let names = HomeNames { led_to: Vec::new(), home: Some(home.clone()) };
-    let guard =
-        |scratch: &str| GitGuard::of(vec![place.base.join("root")], &names, &place.base.join(scratch), false);
+    let guard = |scratch: &str| {
+        GitGuard::of(vec![place.base.join("root")], &names, &place.base.join(scratch), Level::Reduced)
+    };
     let command = guard("own/scratch/ses_1");
     place.in_root("cd people/me && touch a.code-workspace b.sublime-project mise.x.toml c.txt");
     let told = command.after().unwrap();
@@ -767,7 +768,7 @@ fn what_no_command_could_change_is_its_users_at_once() {
         vec![place.base.join("root")],
         &HomeNames::default(),
         &place.base.join("own/scratch/ses_1"),
-        true,
+        Level::Full,
     );
     place.in_root(PLANT);
     place.kill(guard);
@@ -979,7 +980,7 @@ fn a_repository_deep_in_another_root_is_compared_too() {
         let place = Project::new();
         place.run(setup);
         let roots = ["root", "other"].map(|name| place.base.join(name)).to_vec();
-        let guard = GitGuard::of(roots, &HomeNames::default(), &place.base.join("own/scratch/ses_1"), false);
+        let guard = GitGuard::of(roots, &HomeNames::default(), &place.base.join("own/scratch/ses_1"), Level::Reduced);
         place.run(&trick);
         let told = guard.after();
         place.run(use_of_git);

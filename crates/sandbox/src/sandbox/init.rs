@@ -29,20 +29,12 @@ pub(super) fn run(
     }
     let deaths = deaths()?;
     // The command runs as the same user: without this it could write into our memory by `/proc/1/mem`.
-    set_open_to_others(false)?;
+    set_others_access(OthersAccess::Refused)?;
     // SAFETY: this process has one thread.
     let command = match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
         0 => {
-            // The command is an ordinary process again, as one is after `exec`.
-            if let Err(error) = set_open_to_others(true) {
-                tell_failure(contact, &error);
-                return Ok(ExitCode::FAILURE);
-            }
-            // SAFETY: a plain system call; it does not fail in a process that was just forked.
-            unsafe { libc::setsid() };
-            let error = begin();
-            tell_failure(contact, &error);
+            tell_failure(contact, &begin_command(begin));
             return Ok(ExitCode::FAILURE);
         }
         command => command,
@@ -79,10 +71,28 @@ pub(super) fn run(
     }
 }
 
+/// In the forked process, which becomes the command; returns only if that fails.
+fn begin_command(begin: impl FnOnce() -> io::Error) -> io::Error {
+    // The command is an ordinary process again, as one is after `exec`.
+    if let Err(error) = set_others_access(OthersAccess::Allowed) {
+        return error;
+    }
+    // SAFETY: a plain system call; it does not fail in a process that was just forked.
+    unsafe { libc::setsid() };
+    begin()
+}
+
 /// Whether processes of the same user may look into this one and write its memory.
-fn set_open_to_others(open: bool) -> io::Result<()> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OthersAccess {
+    Refused,
+    Allowed,
+}
+
+fn set_others_access(access: OthersAccess) -> io::Result<()> {
+    let dumpable = libc::c_ulong::from(access == OthersAccess::Allowed);
     // SAFETY: a plain system call on a number.
-    match unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(open)) } {
+    match unsafe { libc::prctl(libc::PR_SET_DUMPABLE, dumpable) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
+use attache_core::ports::tool::{NetworkGrant, Site, Workspace, WriteGrant};
 use attache_core::scope::Guarded;
 use rustix::fs::Access;
 
@@ -66,6 +66,30 @@ pub(super) struct WritableCache {
     pub(super) path: PathBuf,
 }
 
+/// Steps of links that lead to what is guarded, and of the user's own places.
+fn held_steps(
+    workspace: &Workspace,
+    home: Option<&PathBuf>,
+    hidden: &[PathBuf],
+    writable: &[PathBuf],
+) -> HeldSteps {
+    let steps = HeldSteps::of(workspace.guarded.led_to(), writable);
+    let is_written = |home: &&PathBuf| writable.iter().any(|root| home.starts_with(root));
+    let steps = match home.filter(is_written) {
+        Some(home) => steps.with_home(home, hidden, writable),
+        None => steps,
+    };
+    steps.with_own(workspace.guarded.own_places(), hidden, writable)
+}
+
+/// Without a network nothing is fetched, so nothing is cached.
+fn caches(site: &Site, network: NetworkGrant, home: Option<&Path>, taken: &[&PathBuf]) -> Vec<WritableCache> {
+    match network {
+        NetworkGrant::Granted | NetworkGrant::GrantedByName => writable_caches(site, home, taken),
+        NetworkGrant::Withheld => Vec::new(),
+    }
+}
+
 impl Policy {
     /// Makes the scratch directory if it is not there yet.
     pub(super) fn of(site: &Site, network: NetworkGrant, writes: WriteGrant) -> io::Result<Self> {
@@ -80,7 +104,7 @@ impl Policy {
         for named in others {
             match kept.follow(named) {
                 Ok(followed) => candidates.push((named.clone(), followed)),
-                // What does not exist yet is nothing to be mounted; `lost_writes` tells of it.
+                // There is nothing to mount yet; `lost_writes` tells of it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => notes.push(error.to_string()),
             }
@@ -99,21 +123,9 @@ impl Policy {
         let readable = readable(site, &places, &writable);
         let directory = start_directory(root, &scratch, &mut told);
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
-        let led_to = HeldSteps::of(workspace.guarded.led_to(), &writable);
-        let is_written = |home: &&PathBuf| writable.iter().any(|root| home.starts_with(root));
-        let led_to = match home.as_ref().filter(is_written) {
-            Some(home) => led_to.with_home(home, &hidden, &writable),
-            None => led_to,
-        };
-        let led_to = led_to.with_own(workspace.guarded.own_places(), &hidden, &writable);
+        let led_to = held_steps(workspace, home.as_ref(), &hidden, &writable);
         let taken: Vec<&PathBuf> = places.iter().chain(&hidden).chain([&scratch]).collect();
-        let caches = match (writes, network) {
-            (WriteGrant::Granted, NetworkGrant::Granted | NetworkGrant::GrantedByName) => {
-                writable_caches(site, home.as_deref(), &taken)
-            }
-            (WriteGrant::Granted, NetworkGrant::Withheld) | (WriteGrant::Withheld, _) => Vec::new(),
-        };
-        let lost_writes = LostWrites::default();
+        let caches = caches(site, network, home.as_deref(), &taken);
         let policy = Self {
             directory,
             writable,
@@ -129,7 +141,7 @@ impl Policy {
             writes,
             notes,
             told,
-            lost_writes,
+            lost_writes: LostWrites::default(),
         };
         let lost_writes = match writes {
             WriteGrant::Granted => LostWrites::of(&site.writes, |path| policy.keeps(path)),
@@ -206,7 +218,7 @@ fn start_directory(root: PathBuf, scratch: &Path, told: &mut Vec<String>) -> Pat
 fn writable_caches(site: &Site, home: Option<&Path>, taken: &[&PathBuf]) -> Vec<WritableCache> {
     let guarded = &site.workspace.guarded;
     let hidden: Vec<PathBuf> = guarded.hidden_paths().collect();
-    let at_home = home.iter().flat_map(|home| Guarded::protected().iter().map(|row| home.join(row.name)));
+    let at_home = home.iter().flat_map(|home| Guarded::protected().iter().map(|row| home.join(row.name())));
     let protected: Vec<PathBuf> =
         at_home.chain(guarded.led_to().iter().map(|led| led.path.clone())).collect();
     let is_apart = |path: &Path| {

@@ -200,8 +200,12 @@ impl Protection {
                     // held. They pass over what is neither file nor directory. At a `.git` that is none git
                     // itself fails.
                     ProtectedAt::Root | ProtectedAt::Nested if name != ".git" => HolderForm::File,
-                    _ if sequence.contains('/') => HolderForm::Directory,
-                    _ => form_of(sequence),
+                    ProtectedAt::Home | ProtectedAt::Root | ProtectedAt::Nested => {
+                        match sequence.contains('/') {
+                            true => HolderForm::Directory,
+                            false => form_of(sequence),
+                        }
+                    }
                 };
                 self.missing.insert(ForbiddenName { path: directory.join(name), form });
             }
@@ -330,7 +334,7 @@ fn first(sequence: &str) -> &str {
 }
 
 fn form_of(sequence: &str) -> HolderForm {
-    let row = Guarded::protected().iter().find(|row| row.name == sequence);
+    let row = Guarded::protected().iter().find(|row| row.name() == sequence);
     match row.map(|row| row.kind) {
         Some(ProtectedKind::File) => HolderForm::File,
         Some(ProtectedKind::Directory) | None => HolderForm::Directory,

@@ -25,7 +25,7 @@ use crate::limits::{
 use crate::outbox::{Outbox, OutboxEnd};
 use crate::server::ServeSettings;
 
-/// A copy is the same.
+/// Clones share the connections.
 #[derive(Clone, Debug)]
 pub(crate) struct AcpConnections(Arc<ConnectionTable>);
 
@@ -35,7 +35,7 @@ struct ConnectionTable {
     admission: Admission,
     /// Why a lock: requests are served side by side. Held for look-ups only.
     known: Mutex<HashMap<String, Arc<AcpConnection>>>,
-    /// Fires when nobody new may come in.
+    /// Fires when no new connection is accepted.
     ending: CancellationToken,
     /// Fires when connections end.
     ended: CancellationToken,
@@ -134,7 +134,7 @@ impl AcpConnections {
         self.0.ending.cancel();
         self.0.ended.cancel();
         self.0.tasks.close();
-        // Who does not read holds nobody up.
+        // A connection that does not read holds up no other.
         if tokio::time::timeout(END_TIME, self.0.tasks.wait()).await.is_err() {
             tracing::info!(open = self.0.tasks.len(), "clients did not take their last messages");
         }
@@ -170,7 +170,7 @@ impl AcpConnections {
         Ok(connection)
     }
 
-    /// Until its end, which is told to who reads it.
+    /// Runs until its end, which its readers learn.
     fn serve(&self, connection: Arc<AcpConnection>, received: mpsc::Receiver<bytes::Bytes>) {
         let settings = &self.0.settings;
         let source = InboxSource { received, over: connection.over.clone() };
@@ -197,7 +197,7 @@ impl AcpConnections {
             };
             connections.known().remove(&connection.id);
             if end == OutboxEnd::Closed {
-                // Nobody hears the last answers: what still waits for room does not hold up the end.
+                // The last answers have no reader: what still waits for room must not hold up the end.
                 connection.outbox.end(end);
             }
             served.drain(LAST_WORDS).await;

@@ -11,7 +11,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use crate::outbox::{OutboxEnd, OutboxReader, ReadPiece};
 
-/// What is said beside messages. Data that is no object: clients that know nothing of it pass over it.
+/// Events beside messages. Their data is no object, so that clients that don't know them skip them.
 const BYE: &[u8] = b"event: bye\ndata: \"the server goes down; come back later\"\n\n";
 const STILL_HERE: &[u8] = b": still here\n\n";
 

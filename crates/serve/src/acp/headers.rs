@@ -13,7 +13,7 @@ pub(super) const CONNECTION_ID: HeaderName = HeaderName::from_static("acp-connec
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("acp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Ours: with it a WebSocket says that it numbers events, and which it saw last; empty at first.
+/// Our own: a WebSocket client that numbers events gives the last one it saw; empty at first.
 pub(super) const ACP_LAST_EVENT_ID: HeaderName = HeaderName::from_static("acp-last-event-id");
 
 /// Ours: how many messages of the client have arrived on the connection that it takes over.
@@ -30,7 +30,7 @@ pub(super) fn header<'a>(head: &'a Parts, name: &HeaderName) -> Result<Option<&'
     }
 }
 
-/// The same, or what a browser's event stream gives in the address.
+/// From the header, or from the address: a browser's event stream can't set headers.
 pub(super) fn header_or_query<'a>(
     head: &'a Parts,
     name: &HeaderName,

@@ -103,7 +103,7 @@ async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) ->
     }
 }
 
-/// A hello that is refused leaves nothing behind.
+/// A refused `initialize` leaves nothing behind.
 async fn begin(connections: &AcpConnections, caller: RemoteCaller, body: Bytes) -> HttpReply {
     let connection = connections.begin(CarrierKind::Http, caller).map_err(|why| Box::new(why.response()))?;
     let hello = connection.routes.await_hello();
@@ -225,7 +225,7 @@ fn id_of(message: &EnvelopeMessage) -> Option<&RequestId> {
     }
 }
 
-/// Of a message that was not taken.
+/// The answer to a message that was not accepted.
 fn rpc_error(id: Option<&RequestId>, error: &ErrorObject) -> Box<Response> {
     let id = id.and_then(|id| RawValue::from_string(id.as_json().to_owned()).ok());
     let body = json!({ "jsonrpc": "2.0", "id": id, "error": error });
@@ -234,8 +234,8 @@ fn rpc_error(id: Option<&RequestId>, error: &ErrorObject) -> Box<Response> {
 
 fn is_result(message: &[u8]) -> bool {
     #[derive(Deserialize)]
-    struct Answered {
+    struct ResultAnswer {
         result: Option<IgnoredAny>,
     }
-    serde_json::from_slice::<Answered>(message).is_ok_and(|answered| answered.result.is_some())
+    serde_json::from_slice::<ResultAnswer>(message).is_ok_and(|answered| answered.result.is_some())
 }

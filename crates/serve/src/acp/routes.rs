@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-/// How every update begins, behind which the session's id stands.
+/// Prefix of every update; the session's id follows.
 const UPDATE: &[u8] = br#"{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":""#;
 
 /// Whether messages go to streams of their own.
@@ -31,11 +31,11 @@ pub(super) struct Routes {
 
 #[derive(Debug, Default)]
 struct RouteState {
-    /// Requests of the client that are not answered, with their sessions.
-    asked_of_us: HashMap<RequestId, Option<Arc<str>>>,
+    /// Unanswered requests of the client, with their sessions.
+    client_requests: HashMap<RequestId, Option<Arc<str>>>,
     /// Ours that the client has not answered.
-    asked_by_us: HashMap<RequestId, Arc<str>>,
-    /// Who waits for the answer to `initialize`.
+    server_requests: HashMap<RequestId, Arc<str>>,
+    /// Receives the answer to `initialize`.
     hello: Option<oneshot::Sender<Bytes>>,
 }
 
@@ -83,38 +83,38 @@ impl Routes {
         receiver
     }
 
-    /// Whether somebody waits for this message.
+    /// Whether this message is the awaited answer to `initialize`; delivers it.
     pub(super) fn take_hello(&self, line: &Bytes) -> bool {
         let hello = self.lock().hello.take();
-        // Who has left meanwhile has no connection either.
+        // If the receiver is gone, so is its connection.
         hello.map(|hello| drop(hello.send(line.clone()))).is_some()
     }
 
     /// A request of the client: its answer goes where `session` does.
     pub(super) fn asked(&self, id: RequestId, session: Option<&str>) -> Result<(), MisrouteReason> {
         let mut state = self.lock();
-        if state.asked_of_us.contains_key(&id) {
+        if state.client_requests.contains_key(&id) {
             return Err(MisrouteReason::UnderWay);
         }
-        state.asked_of_us.insert(id, session.map(Arc::from));
+        state.client_requests.insert(id, session.map(Arc::from));
         Ok(())
     }
 
     /// The connection did not take it after all.
     pub(super) fn not_asked(&self, id: &RequestId) {
-        self.lock().asked_of_us.remove(id);
+        self.lock().client_requests.remove(id);
     }
 
     /// An answer of the client, which says that it is about `session`.
     pub(super) fn answered(&self, id: &RequestId, session: Option<&str>) -> Result<(), MisrouteReason> {
         let mut state = self.lock();
-        let known = state.asked_by_us.get(id);
+        let known = state.server_requests.get(id);
         if let (Some(known), Some(session)) = (known, session)
             && **known != *session
         {
             return Err(MisrouteReason::OtherSession);
         }
-        state.asked_by_us.remove(id);
+        state.server_requests.remove(id);
         Ok(())
     }
 
@@ -134,16 +134,16 @@ impl Routes {
             return None;
         };
         let id = ours.id.and_then(RequestId::of_json);
-        let Some(method) = ours.method else { return self.lock().asked_of_us.remove(&id?).flatten() };
+        let Some(method) = ours.method else { return self.lock().client_requests.remove(&id?).flatten() };
         let params: NamedParams<'_> =
             ours.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let mut state = self.lock();
         if method == "$/cancel_request" {
-            return state.asked_by_us.remove(&RequestId::of_json(params.request_id?)?);
+            return state.server_requests.remove(&RequestId::of_json(params.request_id?)?);
         }
         let session: Arc<str> = params.session_id?.into();
         if let Some(id) = id {
-            state.asked_by_us.insert(id, session.clone());
+            state.server_requests.insert(id, session.clone());
         }
         Some(session)
     }
@@ -214,6 +214,6 @@ mod tests {
         assert_eq!(routes.answered(&id("1"), Some("s2")), Ok(()));
         let cancel = r#"{"jsonrpc":"2.0","method":"$/cancel_request","params":{"requestId":2}}"#;
         assert_eq!(session(&routes, cancel), Some("s1".to_owned()));
-        assert!(routes.lock().asked_by_us.is_empty());
+        assert!(routes.lock().server_requests.is_empty());
     }
 }

@@ -36,7 +36,7 @@ pub(super) enum SocketEnd {
     TakenOver,
 }
 
-/// A reason to close, as the client is told.
+/// A reason to close, as it is sent to the client.
 #[derive(Clone, Copy, Debug)]
 struct Farewell {
     code: CloseCode,
@@ -50,7 +50,7 @@ impl Farewell {
     }
 }
 
-/// How reading or writing ended: with a farewell, or with nobody to say it to.
+/// How reading or writing ended: with a close frame to send, or without a client to send it to.
 enum PumpEnd {
     Say(Farewell),
     Silent(SocketEnd),
@@ -102,7 +102,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
         }
     }
 
-    /// The last frame, and a moment for the client's own: what it sends meanwhile is not taken any more.
+    /// Sends the close frame and waits a moment for the client's; messages that come meanwhile are dropped.
     async fn say(&mut self, farewell: Farewell) {
         let frame = CloseFrame { code: farewell.code, reason: Utf8Bytes::from_static(farewell.reason) };
         let said = async {
@@ -245,7 +245,7 @@ async fn read<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// What a client is told about frames that can't be read.
+/// The reason that a client gets for frames that can't be read.
 fn wrong_frame(error: &SocketError) -> PumpEnd {
     let say = |code, reason| PumpEnd::Say(Farewell::lost(code, reason));
     match error {

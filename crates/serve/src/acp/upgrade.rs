@@ -64,7 +64,7 @@ pub(super) async fn upgrade(
             }
         };
         connection.use_now();
-        // Who can't say what it saw last can't come back.
+        // A client that can't say which event it saw last can't come back.
         match (end, ids) {
             (SocketEnd::Lost, EventIds::Told) | (SocketEnd::TakenOver, _) => {}
             (SocketEnd::Lost, EventIds::Untold) | (SocketEnd::Left, _) => connection.over.cancel(),

@@ -38,7 +38,7 @@ impl ChatClient {
 impl Client for ChatClient {
     fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
         let answer = match (&ask.about, ask.when) {
-            // The SDK has approvals of its own calls and nothing else: somebody else may be able to.
+            // The SDK knows approvals of its own calls only; another client may be able to answer.
             (About::Questions(_), _) | (_, WhenAsked::Shown(_)) => Some(Answer::Unable),
             (About::Permission(_) | About::ModeSwitch(_), WhenAsked::CallAsked) => {
                 self.answers.get(&ask.approval_id).map(|answer| match answer {

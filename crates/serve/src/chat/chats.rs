@@ -18,7 +18,7 @@ use super::request::{CallAnswer, SaidAgain};
 /// How often one message may be sent anew.
 const TIMES_SENT: usize = 200;
 
-/// A copy is the same.
+/// Clones share the chats.
 #[derive(Clone, Debug)]
 pub(crate) struct Chats {
     agent: AgentServices,
@@ -129,7 +129,7 @@ impl Chats {
         Ok(())
     }
 
-    /// The session that a chat is: by its own id, or one that was made for it.
+    /// The session of a chat: by its own id, or one that was made for it.
     async fn known(&self, chat: &str) -> Result<Option<SessionId>, ChatError> {
         for id in [SessionId::new(chat), session_of(chat)] {
             if self.store.session(&id).await?.is_some() {

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use attache_core::chunk::Chunk;
+use attache_core::data_name::DataName;
 use attache_core::entry::{Entry, SharedSegment};
 use attache_core::hub::{Attachment, Hub, HubError, TurnOutcome};
 use attache_core::ids::MessageId;
@@ -154,11 +155,12 @@ impl ChatStream {
 
     fn show_entry(&mut self, entry: Entry<'_>, text: &mut String) -> StreamStep {
         self.question = None;
-        match entry.chunk {
-            // How an answer is stored; the SDK knows it from what follows.
-            Chunk::Data { name, .. } if name == "approval" => return StreamStep::GoOn,
-            Chunk::ToolApprovalRequest { approval_id, .. } => self.question = Some(approval_id.clone()),
-            _ => {}
+        // How an answer is stored; the SDK knows it from what follows.
+        if entry.chunk.is_data(DataName::Approval) {
+            return StreamStep::GoOn;
+        }
+        if let Chunk::ToolApprovalRequest { approval_id, .. } = entry.chunk {
+            self.question = Some(approval_id.clone());
         }
         match serde_json::to_value(entry.chunk) {
             Ok(mut chunk) => {
@@ -171,10 +173,7 @@ impl ChatStream {
                 tracing::error!(%error, index = entry.index, "a chunk could not be encoded and is left out")
             }
         }
-        match entry.chunk {
-            Chunk::Finish { .. } | Chunk::Abort { .. } | Chunk::Error { .. } => StreamStep::End,
-            _ => StreamStep::GoOn,
-        }
+        if entry.chunk.is_terminal() { StreamStep::End } else { StreamStep::GoOn }
     }
 }
 
@@ -182,7 +181,7 @@ fn put(text: &mut String, chunk: &Value) {
     text.push_str(&format!("data: {chunk}\n\n"));
 }
 
-/// The turn can't be told to its end.
+/// The turn can't be shown to its end.
 fn failed(text: &mut String, reason: &str) -> StreamStep {
     put(text, &json!({ "type": "error", "errorText": reason }));
     StreamStep::End

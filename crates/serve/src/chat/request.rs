@@ -29,10 +29,10 @@ pub(super) enum LastWord {
     Answers { message: String, answers: HashMap<String, CallAnswer> },
 }
 
-/// Whether a message that is known replaces what followed it.
+/// Whether a known message replaces what followed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SaidAgain {
-    /// The same POST once more is the same message.
+    /// A repeated POST has the same id and is the same message.
     IsTheSame,
     /// Edited, or to be answered anew: what followed it is rewound.
     Replaces,

@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::connector::{ConnectFailure, OpenedSocket, ReachedServer, ServerConnector};
-use super::link::{CarryEnd, EditorEnds, ServerLink};
+use super::link::{EditorEnds, ForwardEnd, ServerLink};
 use super::memory::ConversationMemory;
 use crate::limits::{GIVE_UP_TIME, INCOMING, PIECE_BYTES, RETRY_PAUSES};
 
-/// Until the editor leaves. A server that is lost is waited for.
+/// Runs until the editor leaves. A lost server is waited for.
 pub async fn bridge(server: ReachedServer, source: impl MessageSource, sink: impl MessageSink) {
     let ReachedServer { connector, first } = server;
     let (says, said) = mpsc::channel(INCOMING);
@@ -21,7 +21,7 @@ pub async fn bridge(server: ReachedServer, source: impl MessageSource, sink: imp
     let left = CancellationToken::new();
     let reading = tokio::spawn(read(source, says, left.clone()));
     let writing = tokio::spawn(write(sink, answers, left.clone()));
-    let ends = EditorEnds { said, told, memory: ConversationMemory::default() };
+    let ends = EditorEnds { from_editor: said, to_editor: told, memory: ConversationMemory::default() };
     Bridge { connector, ends, link: ServerLink::default(), left }.run(first).await;
     reading.abort();
     if let Err(error) = writing.await {
@@ -100,24 +100,24 @@ enum ServerMemory {
     Forgot,
 }
 
-/// Whether the editor has to be told.
+/// Whether the editor gets a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ServerAbsence {
     Short,
     Long,
 }
 
-/// What the editor is told for as long as there is no server.
+/// The answer to the editor's requests while there is no server.
 const GONE: &str = "the server can't be reached; it is tried again until it is back";
 
 impl Bridge {
     async fn run(mut self, first: OpenedSocket) {
         let mut opened = first;
         loop {
-            let memory = match self.link.carry(opened, &mut self.ends).await {
-                CarryEnd::Left => return,
-                CarryEnd::Lost => ServerMemory::Remembers,
-                CarryEnd::Over => {
+            let memory = match self.link.forward(opened, &mut self.ends).await {
+                ForwardEnd::EditorLeft => return,
+                ForwardEnd::SocketLost => ServerMemory::Remembers,
+                ForwardEnd::ConnectionOver => {
                     self.forget("the server ended the connection while this was under way").await;
                     ServerMemory::Forgot
                 }
@@ -173,10 +173,10 @@ impl Bridge {
                     self.forget(GONE).await;
                     (lost.memory, lost.absence) = (ServerMemory::Forgot, ServerAbsence::Long);
                 }
-                line = self.ends.said.recv(), if lost.absence == ServerAbsence::Long => {
+                line = self.ends.from_editor.recv(), if lost.absence == ServerAbsence::Long => {
                     let Some(line) = line else { return false };
                     if let Some(refused) = self.ends.memory.refuse(&line, GONE)
-                        && self.ends.told.send(refused).await.is_err()
+                        && self.ends.to_editor.send(refused).await.is_err()
                     {
                         return false;
                     }
@@ -189,7 +189,7 @@ impl Bridge {
     async fn forget(&mut self, reason: &str) {
         self.link = ServerLink::default();
         for line in self.ends.memory.forget_server(reason) {
-            if self.ends.told.send(line).await.is_err() {
+            if self.ends.to_editor.send(line).await.is_err() {
                 return;
             }
         }

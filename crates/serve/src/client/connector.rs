@@ -63,7 +63,7 @@ impl fmt::Debug for ReachedServer {
     }
 }
 
-/// A copy is the same.
+/// Clones share one configuration.
 #[derive(Clone, Debug)]
 pub struct ServerConnector {
     address: ServerAddress,
@@ -96,7 +96,7 @@ impl ServerConnector {
     }
 
     fn builder(&self) -> ClientBuilder {
-        // Somebody who embeds us may have chosen another provider already; then that one is used.
+        // A host that embeds us may have chosen a provider already; then that one is used.
         drop(rustls::crypto::ring::default_provider().install_default());
         let builder = Client::builder()
             .http1_only()
@@ -118,7 +118,7 @@ impl ServerConnector {
         ConnectFailure::Unreachable(self.name(), cause.to_string())
     }
 
-    /// A new connection, or the one that was lost.
+    /// Opens a new connection, or resumes the lost one.
     pub(super) async fn open(&self, lost: Option<&LostConnection>) -> Result<OpenedSocket, ConnectFailure> {
         let key = new_key().map_err(|error| ConnectFailure::Unreachable(self.name(), error.to_string()))?;
         let url = match &self.address {
@@ -174,7 +174,7 @@ impl ServerConnector {
     }
 }
 
-/// Of the reason that the server gives, as far as it can be shown.
+/// The reason that the server gives, made harmless for a terminal.
 async fn first_line(mut response: reqwest::Response) -> String {
     let body = tokio::time::timeout(CONNECT_TIME, response.chunk()).await;
     let Ok(Ok(Some(body))) = body else { return String::new() };

@@ -16,26 +16,26 @@ use super::connector::{LostConnection, OpenedSocket, ServerSocket};
 use super::memory::ConversationMemory;
 use crate::limits::{FAREWELL_TIME, PING_TIME, PONG_TIME, UNCONFIRMED_BYTES};
 
-/// What each numbered message begins with, and what stands behind the number.
+/// The text before a message's number, and the text after it.
 const NUMBER: &[u8] = br#"{"_meta":{"attache/eventId":"#;
 const BEHIND_NUMBER: &[u8] = b"},";
 
 /// How a WebSocket ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CarryEnd {
+pub(super) enum ForwardEnd {
     /// It broke, or the server sent us away; the connection may still be there.
-    Lost,
+    SocketLost,
     /// The server ended the connection itself.
-    Over,
-    /// Nothing more comes from our side.
-    Left,
+    ConnectionOver,
+    /// The editor closed its side.
+    EditorLeft,
 }
 
-/// What the editor says and is told, and what is remembered of it.
+/// Both directions of the editor's stream, and what is remembered of it.
 #[derive(Debug)]
 pub(super) struct EditorEnds {
-    pub(super) said: mpsc::Receiver<Bytes>,
-    pub(super) told: mpsc::Sender<Bytes>,
+    pub(super) from_editor: mpsc::Receiver<Bytes>,
+    pub(super) to_editor: mpsc::Sender<Bytes>,
     pub(super) memory: ConversationMemory,
 }
 
@@ -64,19 +64,19 @@ impl ServerLink {
         link
     }
 
-    /// Carries messages until the WebSocket ends, past the memory in both directions.
-    pub(super) async fn carry(&mut self, opened: OpenedSocket, ends: &mut EditorEnds) -> CarryEnd {
+    /// Forwards messages in both directions until the WebSocket ends, and keeps what a new one would need.
+    pub(super) async fn forward(&mut self, opened: OpenedSocket, ends: &mut EditorEnds) -> ForwardEnd {
         self.id = Some(opened.id);
         self.confirm(opened.received);
         let (mut sink, mut stream) = opened.socket.split();
         if self.send_again(&mut sink).await.is_err() {
-            return CarryEnd::Lost;
+            return ForwardEnd::SocketLost;
         }
         let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut heard, mut is_asked) = (Instant::now(), !self.unconfirmed.is_empty());
         if is_asked && self.ask(&mut sink).await.is_err() {
-            return CarryEnd::Lost;
+            return ForwardEnd::SocketLost;
         }
         loop {
             let has_room = self.unconfirmed_bytes < UNCONFIRMED_BYTES;
@@ -94,35 +94,32 @@ impl ServerLink {
                             TakenFrame::End(end) => return end,
                         }
                     }
-                    Err(()) => return CarryEnd::Lost,
+                    Err(()) => return ForwardEnd::SocketLost,
                 },
-                line = ends.said.recv(), if has_room => match line {
+                line = ends.from_editor.recv(), if has_room => match line {
                     None => {
                         leave(&mut sink).await;
-                        return CarryEnd::Left;
+                        return ForwardEnd::EditorLeft;
                     }
                     Some(line) => match ends.memory.outgoing(line) {
                         None => Ok(()),
                         Some(message) => {
+                            let ask_after = !std::mem::replace(&mut is_asked, true);
                             self.keep(message.clone());
-                            let sent = send(&mut sink, message).await;
-                            match sent {
-                                Ok(()) if !is_asked => {
-                                    is_asked = true;
-                                    self.ask(&mut sink).await
-                                }
+                            match send(&mut sink, message).await {
+                                Ok(()) if ask_after => self.ask(&mut sink).await,
                                 other => other,
                             }
                         }
                     },
                 },
                 _ = pings.tick() => match heard.elapsed() > PONG_TIME {
-                    true => return CarryEnd::Lost,
+                    true => return ForwardEnd::SocketLost,
                     false => self.ask(&mut sink).await,
                 },
             };
             if sent.is_err() {
-                return CarryEnd::Lost;
+                return ForwardEnd::SocketLost;
             }
         }
     }
@@ -162,9 +159,9 @@ impl ServerLink {
                 }
                 self.last = number.unwrap_or(self.last);
                 let Some(line) = ends.memory.incoming(line) else { return TakenFrame::Nothing };
-                match ends.told.send(line).await {
+                match ends.to_editor.send(line).await {
                     Ok(()) => TakenFrame::Nothing,
-                    Err(_) => TakenFrame::End(CarryEnd::Left),
+                    Err(_) => TakenFrame::End(ForwardEnd::EditorLeft),
                 }
             }
             Message::Pong(payload) => match <[u8; 8]>::try_from(&*payload) {
@@ -178,9 +175,9 @@ impl ServerLink {
                 let code: u16 = frame.map_or(0, |frame| frame.code.into());
                 // The server ended the connection (1000, 1011) or itself (1012).
                 TakenFrame::End(if [1000, 1011, 1012].contains(&code) {
-                    CarryEnd::Over
+                    ForwardEnd::ConnectionOver
                 } else {
-                    CarryEnd::Lost
+                    ForwardEnd::SocketLost
                 })
             }
             Message::Ping(_) | Message::Binary(_) | Message::Frame(_) => TakenFrame::Nothing,
@@ -191,7 +188,7 @@ impl ServerLink {
 enum TakenFrame {
     Nothing,
     Confirmed,
-    End(CarryEnd),
+    End(ForwardEnd),
 }
 
 async fn next(stream: &mut SplitStream<ServerSocket>) -> Result<Message, ()> {
@@ -215,7 +212,8 @@ async fn leave(sink: &mut SplitSink<ServerSocket, Message>) {
 }
 
 async fn send(sink: &mut SplitSink<ServerSocket, Message>, message: Bytes) -> Result<(), SocketError> {
-    // What is no text the server could not read either: it is told so in the words it would use itself.
+    // Bytes that are no text the server could not read either; the error is worded as the server's own would
+    // be.
     let text = Utf8Bytes::try_from(message)
         .unwrap_or_else(|_| Utf8Bytes::from_static("\"a line that is no UTF-8\""));
     sink.send(Message::Text(text)).await

@@ -1,5 +1,5 @@
-//! As much of a conversation as it takes to begin it anew on a server that has forgotten it: the hello, the
-//! sessions that are open, and what is owed to whom. Pure: sends nothing.
+//! As much of a conversation as it takes to begin it anew on a server that has forgotten it: `initialize`,
+//! the open sessions, and the unanswered requests of both sides. Pure: sends nothing.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -145,7 +145,7 @@ impl ConversationMemory {
         line.into()
     }
 
-    /// The server has forgotten the conversation. Gives what the editor is told: its requests end with
+    /// The server has forgotten the conversation. Gives the messages for the editor: its requests end with
     /// `reason`, and questions of the server are taken back.
     pub(super) fn forget_server(&mut self, reason: &str) -> Vec<Bytes> {
         let mut told = self.refuse_owed(reason);
@@ -179,7 +179,7 @@ impl ConversationMemory {
         }
     }
 
-    /// What a new server is told first: the hello, and which sessions are open. Their answers are ours.
+    /// The first messages to a new server: `initialize`, then the open sessions. Their answers are for us.
     pub(super) fn introduction(&self) -> Vec<Bytes> {
         let epoch = self.epoch;
         let request = |number: usize, method: &str, params: Value| -> Bytes {

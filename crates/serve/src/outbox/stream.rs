@@ -1,4 +1,4 @@
-//! One stream of an outbox: messages in order, of which the first ones have been given to somebody.
+//! One stream of an outbox: messages in order, the first of which a reader has taken.
 
 use super::{Arc, Bytes, Instant, VecDeque, size};
 

@@ -31,9 +31,10 @@ pub(super) fn word(marks: &[ShellChar], source: &str) -> Word {
                 pieces.push(WordPart::Wild(wild.to_string()));
             }
             ShellChar::Plain(character) | ShellChar::Quoted(character) | ShellChar::Expanded(character) => {
-                match pieces.last_mut() {
-                    Some(WordPart::Text(text)) => text.push(*character),
-                    _ => pieces.push(WordPart::Text(character.to_string())),
+                if let Some(WordPart::Text(text)) = pieces.last_mut() {
+                    text.push(*character);
+                } else {
+                    pieces.push(WordPart::Text(character.to_string()));
                 }
             }
             ShellChar::Open(piece, quotes) => {

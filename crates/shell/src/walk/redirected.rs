@@ -4,9 +4,9 @@ use tree_sitter::Node;
 
 use crate::redirects::redirected_input;
 use crate::state::{Flow, ShellState, join};
-use crate::{Reader, Unclear};
+use crate::{CommandReader, Unclear};
 
-impl Reader<'_> {
+impl CommandReader<'_> {
     /// The grammar hangs the redirections of the last command on the list it ends; here they go back to it.
     pub(super) fn redirected(
         &mut self,

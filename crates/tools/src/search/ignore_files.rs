@@ -105,7 +105,7 @@ pub(crate) fn is_ignored(root: &Path, directory: &Path) -> bool {
     let mut level: Option<Arc<IgnoreLevel>> = None;
     for directory in above {
         let is_below = directory != root && directory.starts_with(root);
-        let passed_by = |level: &Arc<IgnoreLevel>| level.passes_by(directory, true, &global);
+        let passed_by = |level: &Arc<IgnoreLevel>| level.passes_by(directory, WalkedKind::Directory, &global);
         if is_below && level.as_ref().is_some_and(passed_by) {
             return true;
         }
@@ -114,15 +114,22 @@ pub(crate) fn is_ignored(root: &Path, directory: &Path) -> bool {
     false
 }
 
+/// What a walk comes to: some patterns are about directories only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WalkedKind {
+    Directory,
+    Other,
+}
+
 impl IgnoreLook<'_> {
     /// Whether a name is to be passed by. `path` is as the walk has it.
-    pub(super) fn passes_by(&mut self, path: &Path, is_directory: bool) -> bool {
+    pub(super) fn passes_by(&mut self, path: &Path, kind: WalkedKind) -> bool {
         let directory = path.parent().unwrap_or(path);
         if self.directory.as_os_str() != directory.as_os_str() {
             self.level = self.files.level(directory);
             directory.clone_into(&mut self.directory);
         }
-        self.level.passes_by(path, is_directory, &self.files.global)
+        self.level.passes_by(path, kind, &self.files.global)
     }
 }
 
@@ -162,7 +169,8 @@ impl IgnoreLevel {
         }
     }
 
-    fn passes_by(&self, path: &Path, is_directory: bool, global: &Gitignore) -> bool {
+    fn passes_by(&self, path: &Path, kind: WalkedKind, global: &Gitignore) -> bool {
+        let is_directory = kind == WalkedKind::Directory;
         let chain = || std::iter::successors(Some(self), |level| level.above.as_deref());
         let is_in_repository = chain().any(|level| level.top == RepositoryTop::Yes);
         let (mut plain, mut git, mut exclude) = (Match::None, Match::None, Match::None);

@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use reqwest::{Client, Response};
 use url::{Host, Url};
 
-use super::Names;
+use super::HostResolver;
 use super::address::{closed, may_open_own};
 use crate::limits::{WEB_BYTES, WEB_CONNECT_TIME, WEB_HOPS};
 
@@ -52,7 +52,7 @@ pub(crate) struct Got {
 }
 
 /// The grant is about the first host, which no hop leaves.
-pub(crate) async fn get(names: &dyn Names, first: Url, grant: NetworkGrant) -> Result<Got, GetError> {
+pub(crate) async fn get(names: &dyn HostResolver, first: Url, grant: NetworkGrant) -> Result<Got, GetError> {
     let mut url = first.clone();
     for _ in 0..=WEB_HOPS {
         let response = ask(names, &url, grant).await?;
@@ -88,7 +88,7 @@ pub(crate) fn check(url: &Url) -> Result<(), GetError> {
     Ok(())
 }
 
-async fn ask(names: &dyn Names, url: &Url, grant: NetworkGrant) -> Result<Response, GetError> {
+async fn ask(names: &dyn HostResolver, url: &Url, grant: NetworkGrant) -> Result<Response, GetError> {
     check(url)?;
     let host = url.host_str().unwrap_or_default().to_owned();
     let found = match url.host() {

@@ -150,7 +150,7 @@ impl SearchEndpoint {
         self.key().map_or_else(|| text.to_owned(), |key| key.hide_in(text))
     }
 
-    fn request(&self, client: &Client, asked: &Asked<'_>) -> Result<RequestBuilder, SearchError> {
+    fn request(&self, client: &Client, asked: &WebQuery<'_>) -> Result<RequestBuilder, SearchError> {
         match &self.service {
             Service::Brave(key) => brave::request(client, &self.address, key, asked),
             Service::Tavily(key) => tavily::request(client, &self.address, key, asked),
@@ -172,12 +172,14 @@ impl SearchEndpoint {
     /// What an answer that is no success means here.
     fn refusal(&self, status: StatusCode, body: &[u8]) -> SearchError {
         let said = self.said(body);
-        match (status.as_u16(), &self.service) {
-            (401 | 403, Service::Brave(_) | Service::Tavily(_) | Service::Exa(_)) => {
-                SearchError::Key { status, said }
-            }
-            (403, Service::Searxng) => SearchError::JsonIsOff,
-            (429, _) => SearchError::TooMany { said },
+        let has_key = match self.service {
+            Service::Brave(_) | Service::Tavily(_) | Service::Exa(_) => true,
+            Service::Searxng => false,
+        };
+        match status.as_u16() {
+            401 | 403 if has_key => SearchError::Key { status, said },
+            403 => SearchError::JsonIsOff,
+            429 => SearchError::TooMany { said },
             _ if status.is_redirection() => SearchError::Redirect { status },
             _ => SearchError::Status { status, said },
         }
@@ -198,7 +200,7 @@ impl SearchEndpoint {
 
 /// One search.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct WebQuery<'a> {
     pub(crate) query: &'a str,
     pub(crate) count: usize,
 }
@@ -245,12 +247,12 @@ impl Searcher {
     }
 
     /// At most as many hits as were asked for.
-    pub(crate) async fn search(&self, asked: Asked<'_>) -> Result<Vec<SearchHit>, SearchError> {
+    pub(crate) async fn search(&self, asked: WebQuery<'_>) -> Result<Vec<SearchHit>, SearchError> {
         let answered = tokio::time::timeout(self.time, self.ask(asked)).await;
         answered.unwrap_or(Err(SearchError::TimedOut(self.time)))
     }
 
-    async fn ask(&self, asked: Asked<'_>) -> Result<Vec<SearchHit>, SearchError> {
+    async fn ask(&self, asked: WebQuery<'_>) -> Result<Vec<SearchHit>, SearchError> {
         let request = self.endpoint.request(self.client()?, &asked)?;
         let response = request.header(ACCEPT, "application/json").send().await.map_err(transport)?;
         let status = response.status();

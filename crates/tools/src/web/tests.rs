@@ -10,7 +10,7 @@ use attache_core::ports::tool::NetworkGrant;
 use attache_testkit::http_server::{Answer, HttpServer};
 use url::Url;
 
-use super::{Got, Names, get, readable};
+use super::{Got, HostResolver, get, readable};
 
 const PUBLIC: &str = "93.184.216.34";
 
@@ -29,7 +29,7 @@ impl Fake {
     }
 }
 
-impl Names for Fake {
+impl HostResolver for Fake {
     fn lookup(&self, _: &str) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> {
         let mut left = self.0.lock().unwrap();
         let answer = if left.len() > 1 { left.pop().unwrap() } else { left[0].clone() };

@@ -13,7 +13,7 @@ use super::{Composer, Written};
 use crate::screen::content::{self, last_part};
 use crate::screen::limits::{PASTE_BYTES, PASTE_LINES, PASTE_MOST};
 
-/// What an agent takes beside plain text.
+/// Kinds of content beside plain text that an agent takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PromptTakes {
     pub(crate) embeds: Embeds,
@@ -46,7 +46,7 @@ pub(crate) struct PastedPicture {
     pub(crate) uri: Option<String>,
 }
 
-/// Something large that stands for itself in the prompt by a short mark.
+/// A large attachment, shown in the prompt as a short mark.
 #[derive(Debug)]
 pub(super) struct Attached {
     mark: String,
@@ -116,7 +116,7 @@ impl Composer {
         }
     }
 
-    /// What is written becomes a prompt, and the composer is empty.
+    /// Makes a prompt of the text and empties the composer.
     pub(crate) fn take(&mut self, directory: &Path, takes: PromptTakes) -> Option<Written> {
         let text = self.typed.take();
         let attached = std::mem::take(&mut self.attached);

@@ -14,7 +14,7 @@ use crate::screen::limits::COMPLETIONS;
 pub(crate) struct Completion {
     /// Takes the place of the word.
     pub(crate) text: String,
-    /// What it does, or what it wants.
+    /// A description of it, or a hint for its input.
     pub(crate) hint: String,
 }
 

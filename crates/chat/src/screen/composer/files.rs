@@ -131,7 +131,7 @@ pub(crate) fn walk(directory: PathBuf, mut found: impl FnMut(Vec<Box<str>>) -> F
     });
 }
 
-/// Whether somebody still wants to know.
+/// Whether the result is still wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileWalk {
     GoOn,

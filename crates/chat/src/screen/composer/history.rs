@@ -69,7 +69,7 @@ impl PromptHistory {
         }
     }
 
-    /// What is typed now is something new.
+    /// The text that is typed now is a new entry.
     pub(crate) fn leave(&mut self) {
         self.at = None;
     }

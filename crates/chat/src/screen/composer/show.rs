@@ -1,4 +1,4 @@
-//! What the composer looks like: its text, its cursor, the offer below it.
+//! Draws the composer: its text, its cursor, the completions below it.
 
 use ratatui_core::text::{Line, Span};
 
@@ -6,13 +6,13 @@ use super::Composer;
 use super::completion::{Completion, Offer};
 use crate::screen::harmless;
 use crate::screen::limits::{COMPLETIONS, COMPOSER_LINES};
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{columns, cut};
 
 impl Composer {
     /// Its lines, the cursor's column and line in them, and the offer below.
-    pub(crate) fn show(&mut self, look: ScreenLook, width: usize, hint: &str) -> ShownComposer {
-        let sign = look.pointer();
+    pub(crate) fn show(&mut self, theme: ScreenTheme, width: usize, hint: &str) -> ShownComposer {
+        let sign = theme.pointer();
         let margin = columns(sign) + 1;
         self.width = width.saturating_sub(margin + 1).max(2);
         let rows = self.typed.rows(self.width);
@@ -21,22 +21,22 @@ impl Composer {
         let mut lines = Vec::new();
         for (index, row) in rows.iter().enumerate().skip(first).take(COMPOSER_LINES) {
             let before = match index {
-                0 => look.span(Tone::User, format!("{sign} ")),
+                0 => theme.span(Tone::User, format!("{sign} ")),
                 _ => Span::raw(" ".repeat(margin)),
             };
             let text = &self.typed.as_str()[row.start..row.end];
-            lines.push(Line::from(vec![before, Span::raw(look.showable(&harmless::exact_line(text)))]));
+            lines.push(Line::from(vec![before, Span::raw(theme.showable(&harmless::exact_line(text)))]));
         }
         if self.typed.is_empty() {
-            let hint = cut(hint, self.width, look.ellipsis());
-            lines[0].spans.push(look.span(Tone::Quiet, hint));
+            let hint = cut(hint, self.width, theme.ellipsis());
+            lines[0].spans.push(theme.span(Tone::Quiet, hint));
         }
-        let offered = self.offer.as_ref().map(|offer| offer_lines(offer, look, width)).unwrap_or_default();
+        let offered = self.offer.as_ref().map(|offer| offer_lines(offer, theme, width)).unwrap_or_default();
         ShownComposer { lines, cursor: (margin + column, row - first), offered }
     }
 }
 
-/// What the composer looks like.
+/// The lines of the composer.
 #[derive(Debug)]
 pub(crate) struct ShownComposer {
     pub(crate) lines: Vec<Line<'static>>,
@@ -45,30 +45,30 @@ pub(crate) struct ShownComposer {
     pub(crate) offered: Vec<Line<'static>>,
 }
 
-fn offer_lines(offer: &Offer, look: ScreenLook, width: usize) -> Vec<Line<'static>> {
+fn offer_lines(offer: &Offer, theme: ScreenTheme, width: usize) -> Vec<Line<'static>> {
     let first = offer.chosen.saturating_sub(COMPLETIONS - 1);
     let shown = offer.rows.iter().enumerate().skip(first).take(COMPLETIONS);
     let names = shown.clone().map(|(_, row)| columns(&row.text)).max().unwrap_or_default().min(width / 2);
     let line = |(index, row): (usize, &Completion)| {
         let (sign, role) = match index == offer.chosen {
-            true => (look.pointer(), Tone::Chosen),
+            true => (theme.pointer(), Tone::Chosen),
             false => (" ", Tone::Plain),
         };
         let name =
-            cut(&look.showable(&harmless::exact_line(row.text.trim_end())), width - 2, look.ellipsis());
+            cut(&theme.showable(&harmless::exact_line(row.text.trim_end())), width - 2, theme.ellipsis());
         let blanks = " ".repeat((names + 1).saturating_sub(columns(&name)));
         let room = width.saturating_sub(4 + columns(&name) + blanks.len());
-        let hint = cut(&look.showable(&row.hint), room, look.ellipsis());
+        let hint = cut(&theme.showable(&row.hint), room, theme.ellipsis());
         Line::from(vec![
-            look.span(role, format!("{sign} {name}")),
-            look.span(Tone::Quiet, format!("{blanks} {hint}")),
+            theme.span(role, format!("{sign} {name}")),
+            theme.span(Tone::Quiet, format!("{blanks} {hint}")),
         ])
     };
     let mut lines: Vec<Line<'static>> = shown.map(line).collect();
     let below = offer.rows.len().saturating_sub(first + COMPLETIONS);
     if below > 0 {
-        let told = format!("  {} {below} more", look.ellipsis());
-        lines.push(Line::from(look.span(Tone::Quiet, cut(&told, width, look.ellipsis()))));
+        let told = format!("  {} {below} more", theme.ellipsis());
+        lines.push(Line::from(theme.span(Tone::Quiet, cut(&told, width, theme.ellipsis()))));
     }
     lines
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::screen::limits::PASTE_BYTES;
-use crate::screen::look::ScreenLook;
+use crate::screen::theme::ScreenTheme;
 
 const NOTHING: Vocabulary<'static> = Vocabulary { own: &[], commands: &[] };
 
@@ -96,7 +96,7 @@ fn a_list_that_was_put_away_stays_away() {
 fn what_is_pasted_can_not_reach_the_terminal() {
     let mut composer = Composer::default();
     composer.paste("a\x1b[2J\u{202e}").unwrap();
-    let shown = composer.show(ScreenLook::PLAIN, 40, "");
+    let shown = composer.show(ScreenTheme::PLAIN, 40, "");
     assert_eq!(shown.lines[0].to_string(), "› a\\u{1b}[2J\\u{202e}");
 }
 

@@ -73,7 +73,7 @@ impl TypedText {
         self.cursor += text.len();
     }
 
-    /// Puts a text in the place of what stands between `start` and the cursor.
+    /// Replaces the text between `start` and the cursor.
     pub(crate) fn replace_back_to(&mut self, start: usize, text: &str) {
         self.text.replace_range(start..self.cursor, text);
         self.cursor = start + text.len();

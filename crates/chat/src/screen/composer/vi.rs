@@ -20,7 +20,7 @@ pub(super) struct ViState {
     mode: ViMode,
     /// A key that waits for the next one.
     pending: Option<char>,
-    /// What the text was before each change, and where the cursor stood.
+    /// The text and the cursor before each change, for undo.
     before: Vec<(String, usize)>,
 }
 
@@ -43,7 +43,7 @@ impl Composer {
         if self.vi.is_some() { ComposerKeys::Vi } else { ComposerKeys::Emacs }
     }
 
-    /// What the mode is called; nothing where there are none.
+    /// The name of the mode; empty without vi keys.
     pub(crate) fn mode_name(&self) -> Option<&'static str> {
         Some(match self.vi.as_ref()?.mode {
             ViMode::Insert => "INSERT",
@@ -69,7 +69,7 @@ impl Composer {
         }
     }
 
-    /// What a key means in the normal mode; `None` while text is inserted, and for keys that mean the same.
+    /// The meaning of a key in normal mode; `None` in insert mode, and for keys that mean the same in both.
     pub(super) fn key_of_vi(&mut self, key: KeyEvent) -> Option<Typed> {
         let vi = self.vi.as_mut().filter(|vi| vi.mode == ViMode::Normal)?;
         let KeyCode::Char(character) = key.code else {
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::screen::composer::Vocabulary;
 
-    /// What is left of a text after these keys; `<` is Escape.
+    /// The text after these keys; `<` is Escape.
     fn after(text: &str, keys: &str) -> String {
         let mut composer = Composer::default();
         composer.use_keys(ComposerKeys::Vi);

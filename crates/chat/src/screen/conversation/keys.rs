@@ -55,18 +55,14 @@ impl ScreenState {
 
     /// A picture that was pasted: by its file, or out of the clipboard.
     pub(crate) fn paste_picture(&mut self, picture: PastedPicture) {
-        match (&self.front, self.agent.takes.pictures, &picture.uri) {
-            (Front::Composer, PictureWay::Linked, None) => {
-                self.hint(format!("{} takes no pictures", self.agent.name));
-            }
-            (Front::Composer, PictureWay::Taken | PictureWay::Linked, _) => {
-                self.composer.attach_picture(picture)
-            }
-            _ => {}
+        let Front::Composer = &self.front else { return };
+        match (self.agent.takes.pictures, &picture.uri) {
+            (PictureWay::Linked, None) => self.hint(format!("{} takes no pictures", self.agent.name)),
+            (PictureWay::Taken | PictureWay::Linked, _) => self.composer.attach_picture(picture),
         }
     }
 
-    /// Files that were found, while somebody may be typing the name of one already.
+    /// Takes the files that were found; the user may be typing the name of one already.
     pub(crate) fn know_files(&mut self, found: Vec<Box<str>>) {
         self.composer.files.add(found);
         let own = self.own_commands();
@@ -149,7 +145,7 @@ impl ScreenState {
         let words = Vocabulary { own: &own, commands: &self.commands };
         match self.composer.key(key, words) {
             Typed::Taken => self.last_typed = Some(self.now),
-            // Whoever has sent a prompt is not in the middle of a word.
+            // After a prompt was sent, no word is half typed.
             Typed::Send => {
                 self.last_typed = None;
                 self.send(Delivery::Queued);

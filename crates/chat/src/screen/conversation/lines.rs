@@ -43,20 +43,20 @@ impl ScreenState {
         }
     }
 
-    /// What is asked now, to be read as a whole; empty when nothing is.
+    /// The open question, to be read as a whole; empty without one.
     pub(crate) fn dialog_lines(&mut self) -> Vec<String> {
-        let (look, width) = (self.look, self.columns);
+        let (theme, width) = (self.theme, self.columns);
         let lines = match &mut self.front {
             Front::Composer => return Vec::new(),
-            Front::Permission { dialog, .. } => dialog.lines(look, width),
-            Front::Form { dialog, .. } => dialog.lines(look, width),
+            Front::Permission { dialog, .. } => dialog.lines(theme, width),
+            Front::Form { dialog, .. } => dialog.lines(theme, width),
             Front::Menu(menu) => {
-                let mut lines = menu.numbered(look, width);
+                let mut lines = menu.numbered(theme, width);
                 lines.push("A number, words to search, or an empty line to leave.".to_owned());
                 return lines;
             }
             Front::Pages(pager) => {
-                let lines = pager.lines(look, width, WHOLE_PAGE);
+                let lines = pager.lines(theme, width, WHOLE_PAGE);
                 let lines: Vec<String> = lines.iter().map(ToString::to_string).collect();
                 // Read through at once; there is nothing to scroll.
                 let end = lines.len().saturating_sub(1);
@@ -69,9 +69,9 @@ impl ScreenState {
         lines.iter().map(ToString::to_string).collect()
     }
 
-    /// What stands in the place of the line of facts.
+    /// What is shown instead of the status line.
     pub(crate) fn hint_shown(&self) -> Option<String> {
-        self.hint.as_ref().map(|(hint, _)| self.look.showable(&crate::screen::harmless::exact_line(hint)))
+        self.hint.as_ref().map(|(hint, _)| self.theme.showable(&crate::screen::harmless::exact_line(hint)))
     }
 
     pub(crate) fn waits_for_a_line(&self) -> bool {

@@ -10,13 +10,13 @@ use super::ScreenState;
 use crate::screen::composer::{Embeds, embedded};
 use crate::screen::intent::Intent;
 use crate::screen::limits::OWN_OUTPUT_BYTES;
-use crate::screen::look::Tone;
+use crate::screen::theme::Tone;
 use crate::screen::transcript::OWN_RUN;
 
 #[derive(Debug, Default)]
 pub(super) struct OwnRuns {
     running: Option<OwnRun>,
-    /// What the next prompt brings along: each with its command, its output and its end.
+    /// Results that the next prompt brings along: each with its command, its output and its end.
     results: Vec<String>,
     count: usize,
 }
@@ -64,7 +64,7 @@ impl OwnRuns {
         self.running.is_some()
     }
 
-    /// How many commands wait to be told.
+    /// How many results wait for the next prompt.
     pub(super) fn waiting(&self) -> usize {
         self.results.len()
     }

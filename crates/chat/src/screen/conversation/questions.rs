@@ -10,7 +10,7 @@ use crate::screen::form::FormDialog;
 use crate::screen::intent::{Intent, QuestionNumber, RingReason};
 use crate::screen::markdown;
 use crate::screen::permission::PermissionDialog;
-use crate::screen::transcript::Manner;
+use crate::screen::transcript::BlockSpacing;
 
 impl ScreenState {
     /// The agent asks whether a call may run.
@@ -89,7 +89,7 @@ impl ScreenState {
         };
         // A single question is in its own dialog.
         if !dialog.is_only(&request.message) {
-            self.transcript.print(lines, Manner::Note, page);
+            self.transcript.print(lines, BlockSpacing::Note, page);
         }
         Front::Form { question, dialog }
     }

@@ -4,8 +4,8 @@ use agent_client_protocol_schema::v1::{ContentBlock, SessionInfo};
 
 use super::{Front, MenuRow, ScreenState};
 use crate::screen::intent::PromptName;
-use crate::screen::look::Tone;
 use crate::screen::picker::{Mark, MenuChoice, Picker};
+use crate::screen::theme::Tone;
 
 impl ScreenState {
     /// A rewind went through: the prompt is in the composer again.

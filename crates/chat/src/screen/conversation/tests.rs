@@ -13,16 +13,16 @@ use super::*;
 use crate::screen::composer::{Embeds, PictureWay};
 use crate::screen::content;
 use crate::screen::drawing::Canvas;
-use crate::screen::look::{Colours, Signs};
+use crate::screen::theme::{Colours, Signs};
 use crate::screen::wrap::line_columns;
 
 mod pictures;
 
-const RICH: ScreenLook =
-    ScreenLook { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode };
-const BARE: ScreenLook = ScreenLook { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
+const RICH: ScreenTheme =
+    ScreenTheme { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode };
+const BARE: ScreenTheme = ScreenTheme { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
 
-fn talk_on(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
+fn talk_on(columns: u16, rows: u16, theme: ScreenTheme) -> ScreenState {
     let agent = AgentFacts {
         name: "attache".to_owned(),
         takes: PromptTakes { embeds: Embeds::Texts, pictures: PictureWay::Taken },
@@ -33,7 +33,7 @@ fn talk_on(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
         can_rewind: true,
     };
     let setting = ScreenSetting {
-        look,
+        theme,
         columns,
         rows,
         directory: "/w".into(),
@@ -421,7 +421,7 @@ fn a_picture_is_drawn_below_its_name_where_the_terminal_can() {
         let image = agent_client_protocol_schema::v1::ImageContent::new(png, "image/png");
         SessionUpdate::AgentMessageChunk(ContentChunk::new(ContentBlock::Image(image)))
     };
-    let mut talk = talk_on(80, 24, ScreenLook { canvas: Canvas::Kitty, ..RICH });
+    let mut talk = talk_on(80, 24, ScreenTheme { canvas: Canvas::Kitty, ..RICH });
     talk.update(image());
     let lines = talk.take_finished();
     let drawings = talk.take_drawings();

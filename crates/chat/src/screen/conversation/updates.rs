@@ -10,8 +10,8 @@ use super::ScreenState;
 use crate::screen::content;
 use crate::screen::drawing::Drawing;
 use crate::screen::intent::PromptName;
-use crate::screen::look::Tone;
-use crate::screen::transcript::{Manner, Voice};
+use crate::screen::theme::Tone;
+use crate::screen::transcript::{BlockSpacing, TextKind};
 
 impl ScreenState {
     pub(crate) fn update(&mut self, update: SessionUpdate) {
@@ -20,8 +20,8 @@ impl ScreenState {
         }
         let page = self.page();
         match update {
-            SessionUpdate::AgentMessageChunk(chunk) => self.said(Voice::Answer, &chunk),
-            SessionUpdate::AgentThoughtChunk(chunk) => self.said(Voice::Thought, &chunk),
+            SessionUpdate::AgentMessageChunk(chunk) => self.said(TextKind::Answer, &chunk),
+            SessionUpdate::AgentThoughtChunk(chunk) => self.said(TextKind::Thought, &chunk),
             SessionUpdate::UserMessageChunk(chunk) => self.user_said(&chunk),
             SessionUpdate::ToolCall(call) => self.transcript.call(call, page),
             SessionUpdate::ToolCallUpdate(update) => self.transcript.update_call(update, page),
@@ -41,25 +41,25 @@ impl ScreenState {
             SessionUpdate::UsageUpdate(usage) => self.facts.usage = Some(usage),
             SessionUpdate::Notice(notice) => self.notice(&notice),
             SessionUpdate::CompactionUpdate(update) => self.compaction(&update),
-            // The summary is the model's; that there is one is told when it is done.
+            // The summary is for the model; people see that there is one when it is done.
             SessionUpdate::CompactionSummaryChunk(_) => {}
             _ => {}
         }
     }
 
-    fn said(&mut self, voice: Voice, chunk: &ContentChunk) {
+    fn said(&mut self, voice: TextKind, chunk: &ContentChunk) {
         let page = self.page();
         let id = chunk.message_id.as_ref().map(|id| &*id.0);
         match &chunk.content {
             ContentBlock::Text(text) => self.transcript.say(voice, id, &text.text, page),
             other => {
                 let name = content::name_of(other).unwrap_or_default();
-                let mut line = Line::from(page.look.span(Tone::Quiet, page.look.showable(&name)));
+                let mut line = Line::from(page.theme.span(Tone::Quiet, page.theme.showable(&name)));
                 line.spans.insert(0, ratatui_core::text::Span::raw(" ".repeat(page.indent)));
-                let line = crate::screen::wrap::cut_line(line, page.width, page.look.ellipsis());
-                self.transcript.print(vec![line], Manner::Answer, page);
+                let line = crate::screen::wrap::cut_line(line, page.width, page.theme.ellipsis());
+                self.transcript.print(vec![line], BlockSpacing::Answer, page);
                 if let ContentBlock::Image(image) = other
-                    && let Some(drawing) = Drawing::of(image, page.look.canvas, page.width)
+                    && let Some(drawing) = Drawing::of(image, page.theme.canvas, page.width)
                 {
                     self.transcript.draw(drawing, page);
                 }
@@ -67,7 +67,7 @@ impl ScreenState {
         }
     }
 
-    /// Of a load, or of another client of this session; pieces of one prompt are gathered.
+    /// A prompt of a load, or of another client of this session; pieces of one prompt are gathered.
     fn user_said(&mut self, chunk: &ContentChunk) {
         let name = chunk.message_id.as_ref().map(|id| PromptName(id.0.to_string()));
         let is_other = self.foreign_prompt.as_ref().is_some_and(|(last, _)| *last != name);

@@ -8,11 +8,11 @@ use super::{Front, ScreenState};
 use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
 use crate::screen::limits::{HINT_TIME, PLAN_LINES, SPINNER, WAITING_LINES};
-use crate::screen::look::Tone;
 use crate::screen::markdown::TextPage;
+use crate::screen::theme::Tone;
 use crate::screen::wrap::{Margin, cut, cut_line, wrap};
 
-/// What is to be on the screen.
+/// The lines of the live screen.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ScreenView {
     pub(crate) lines: Vec<Line<'static>>,
@@ -58,10 +58,10 @@ impl ScreenState {
     }
 
     pub(crate) fn view(&mut self) -> ScreenView {
-        let (look, width, rows) = (self.look, self.columns, self.rows);
+        let (theme, width, rows) = (self.theme, self.columns, self.rows);
         if let Front::Pages(pager) = &mut self.front {
             return ScreenView {
-                lines: pager.lines(look, width, rows),
+                lines: pager.lines(theme, width, rows),
                 cursor: None,
                 extent: ViewExtent::Whole,
             };
@@ -76,11 +76,11 @@ impl ScreenState {
         above.drain(..over);
         let cursor = cursor.map(|(column, line)| (column.min(width - 1), line + above.len()));
         above.append(&mut bottom);
-        let lines = above.into_iter().map(|line| cut_line(line, width, look.ellipsis())).collect();
+        let lines = above.into_iter().map(|line| cut_line(line, width, theme.ellipsis())).collect();
         ScreenView { lines, cursor, extent: ViewExtent::Inline }
     }
 
-    /// What is live, and what is known of the turn.
+    /// The live blocks, and the state of the turn.
     fn above(&mut self, room: usize) -> Vec<Line<'static>> {
         let page = self.page();
         let spinner = self.now.as_millis() / SPINNER.as_millis().max(1);
@@ -105,40 +105,40 @@ impl ScreenState {
     }
 
     fn working_line(&self, spinner: usize) -> Line<'static> {
-        let look = self.look;
+        let theme = self.theme;
         let seconds = self.since.map_or(0, |since| self.now.saturating_sub(since).as_secs());
         let time = match seconds {
             0..60 => format!("{seconds}s"),
             _ => format!("{}m {:02}s", seconds / 60, seconds % 60),
         };
         Line::from(vec![
-            look.span(Tone::User, format!("{} ", look.spinner(spinner))),
-            look.span(Tone::Quiet, format!("Working  {time} {} esc stops", look.dot())),
+            theme.span(Tone::User, format!("{} ", theme.spinner(spinner))),
+            theme.span(Tone::Quiet, format!("Working  {time} {} esc stops", theme.dot())),
         ])
     }
 
     fn waiting_lines(&self) -> Vec<Line<'static>> {
-        let look = self.look;
+        let theme = self.theme;
         let waiting: Vec<_> = self.under_way.iter().skip(1).filter(|sent| !sent.gone).collect();
         let mut lines = Vec::new();
         for sent in waiting.iter().take(WAITING_LINES) {
-            let text = look.showable(&harmless::exact_line(&sent.text));
-            let text = cut(&format!("  waits: {text}"), self.columns, look.ellipsis());
-            lines.push(Line::from(look.span(Tone::Quiet, text)));
+            let text = theme.showable(&harmless::exact_line(&sent.text));
+            let text = cut(&format!("  waits: {text}"), self.columns, theme.ellipsis());
+            lines.push(Line::from(theme.span(Tone::Quiet, text)));
         }
         if !waiting.is_empty() {
             let more = waiting.len().saturating_sub(WAITING_LINES);
-            let more = if more > 0 { format!("{more} more wait {} ", look.dot()) } else { String::new() };
-            let help = format!("  {more}up takes the last back {} ctrl-s steers", look.dot());
-            lines.push(Line::from(look.span(Tone::Quiet, cut(&help, self.columns, look.ellipsis()))));
+            let more = if more > 0 { format!("{more} more wait {} ", theme.dot()) } else { String::new() };
+            let help = format!("  {more}up takes the last back {} ctrl-s steers", theme.dot());
+            lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, self.columns, theme.ellipsis()))));
         }
         lines
     }
 
     /// Composer or dialog, and the line of facts.
     fn bottom(&mut self) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
-        let (look, width) = (self.look, self.columns);
-        let rule = || Line::from(look.span(Tone::Quiet, look.rule().repeat(width)));
+        let (theme, width) = (self.theme, self.columns);
+        let rule = || Line::from(theme.span(Tone::Quiet, theme.rule().repeat(width)));
         let mut lines = vec![rule()];
         let mut cursor = None;
         match &mut self.front {
@@ -147,15 +147,15 @@ impl ScreenState {
                     true => "Say what to do. / commands, @ files, ! shell, ? keys",
                     false => "Say what to do next",
                 };
-                let shown = self.composer.show(look, width, hint);
+                let shown = self.composer.show(theme, width, hint);
                 cursor = Some((shown.cursor.0, shown.cursor.1 + lines.len()));
                 lines.extend(shown.lines);
                 lines.push(rule());
                 lines.extend(shown.offered);
             }
-            Front::Permission { dialog, .. } => lines.extend(dialog.lines(look, width)),
-            Front::Form { dialog, .. } => lines.extend(dialog.lines(look, width)),
-            Front::Menu(menu) => lines.extend(menu.lines(look, width, self.rows.saturating_sub(2))),
+            Front::Permission { dialog, .. } => lines.extend(dialog.lines(theme, width)),
+            Front::Form { dialog, .. } => lines.extend(dialog.lines(theme, width)),
+            Front::Menu(menu) => lines.extend(menu.lines(theme, width, self.rows.saturating_sub(2))),
             Front::Pages(_) => {}
         }
         if matches!(self.front, Front::Composer) && self.rows >= 6 {
@@ -168,12 +168,12 @@ impl ScreenState {
         self.hint.take_if(|(_, since)| self.now.saturating_sub(*since) > HINT_TIME);
         match &self.hint {
             Some((hint, _)) => {
-                let hint = self.look.showable(&harmless::exact_line(hint));
-                Line::from(self.look.span(Tone::Warning, cut(&hint, self.columns, self.look.ellipsis())))
+                let hint = self.theme.showable(&harmless::exact_line(hint));
+                Line::from(self.theme.span(Tone::Warning, cut(&hint, self.columns, self.theme.ellipsis())))
             }
             None => {
                 self.facts.keys = self.composer.mode_name();
-                self.facts.line(self.look, self.columns)
+                self.facts.line(self.theme, self.columns)
             }
         }
     }
@@ -181,14 +181,14 @@ impl ScreenState {
 
 /// The plan; of a long one what is done goes first.
 pub(super) fn plan_lines(plan: &[PlanEntry], page: TextPage, most: usize) -> Vec<Line<'static>> {
-    let look = page.look;
+    let theme = page.theme;
     let is_done = |entry: &&PlanEntry| entry.status == PlanEntryStatus::Completed;
     let done = plan.iter().filter(is_done).count();
     let mut lines = Vec::new();
     let skipped = if plan.len() > most { done.min(plan.len() - most) } else { 0 };
     if skipped > 0 {
-        let told = format!("{} {skipped} done", look.done());
-        lines.push(Line::from(vec![Span::raw(" ".repeat(page.indent)), look.span(Tone::Quiet, told)]));
+        let told = format!("{} {skipped} done", theme.done());
+        lines.push(Line::from(vec![Span::raw(" ".repeat(page.indent)), theme.span(Tone::Quiet, told)]));
     }
     let mut left_out = skipped;
     for entry in plan {
@@ -197,16 +197,16 @@ pub(super) fn plan_lines(plan: &[PlanEntry], page: TextPage, most: usize) -> Vec
             continue;
         }
         let (sign, role) = match entry.status {
-            PlanEntryStatus::Completed => (look.checked(), Tone::Quiet),
-            PlanEntryStatus::InProgress => (look.unchecked(), Tone::Strong),
-            _ => (look.unchecked(), Tone::Plain),
+            PlanEntryStatus::Completed => (theme.checked(), Tone::Quiet),
+            PlanEntryStatus::InProgress => (theme.unchecked(), Tone::Strong),
+            _ => (theme.unchecked(), Tone::Plain),
         };
-        let text = look.showable(&harmless::exact_line(&entry.content));
-        let margin = page.margin().with(Margin::hanging(look.span(role, format!("{sign} "))));
-        lines.extend(wrap(&[look.span(role, text)], &margin, page.width));
+        let text = theme.showable(&harmless::exact_line(&entry.content));
+        let margin = page.margin().with(Margin::hanging(theme.span(role, format!("{sign} "))));
+        lines.extend(wrap(&[theme.span(role, text)], &margin, page.width));
         if lines.len() > most {
             lines.truncate(most);
-            let told = look.span(Tone::Quiet, look.ellipsis());
+            let told = theme.span(Tone::Quiet, theme.ellipsis());
             lines.push(Line::from(vec![Span::raw(" ".repeat(page.indent)), told]));
             break;
         }

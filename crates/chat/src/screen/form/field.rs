@@ -7,7 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
-use crate::screen::look::{ScreenLook, Tone};
+use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{Margin, wrap};
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) enum Need {
     Optional,
 }
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Filled {
     Value(ElicitationContentValue),
@@ -98,7 +98,7 @@ impl FormField {
                 };
                 (&list.title, &list.description, entry)
             }
-            // Of a newer protocol: a line of text is what any field can be.
+            // A kind of a newer protocol: any field can be a line of text.
             _ => {
                 let takes = LineTakes::Text { least: 0, most: u32::MAX };
                 (&None, &None, FieldEntry::Line { typed: String::new(), takes })
@@ -113,7 +113,7 @@ impl FormField {
         }
     }
 
-    /// What is wrong with the key, if the field has no use for it.
+    /// Why the field has no use for the key, if so.
     pub(super) fn key(&mut self, key: KeyEvent) -> Result<(), String> {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let number = match key.code {
@@ -217,45 +217,47 @@ impl FormField {
         };
         match (&filled, self.need) {
             (Filled::LeftOut, Need::Required) => Err(self.how_to_choose()),
-            _ => Ok(filled),
+            (Filled::LeftOut | Filled::Value(_), _) => Ok(filled),
         }
     }
 
-    pub(super) fn lines(&self, look: ScreenLook, width: usize) -> Vec<Line<'static>> {
+    pub(super) fn lines(&self, theme: ScreenTheme, width: usize) -> Vec<Line<'static>> {
         match &self.entry {
             FieldEntry::Line { typed, .. } => {
-                let typed = format!("{}{}", look.showable(&harmless::exact_line(typed)), look.bar());
-                let margin = Margin::hanging(look.span(Tone::User, format!("{} ", look.pointer())));
+                let typed = format!("{}{}", theme.showable(&harmless::exact_line(typed)), theme.bar());
+                let margin = Margin::hanging(theme.span(Tone::User, format!("{} ", theme.pointer())));
                 wrap(&[Span::raw(typed)], &margin, width)
             }
             FieldEntry::One { choices, chosen } => {
                 let rows = choices.iter().enumerate().flat_map(|(index, choice)| {
-                    row(choice, &format!("{} ", index + 1), Some(index) == *chosen, look, width)
+                    let role = if Some(index) == *chosen { Tone::Chosen } else { Tone::Plain };
+                    row(choice, &format!("{} ", index + 1), role, theme, width)
                 });
                 rows.collect()
             }
             FieldEntry::Several { choices, at, chosen, .. } => {
                 let rows = choices.iter().zip(chosen).enumerate().flat_map(|(index, (choice, chosen))| {
-                    let sign = if *chosen { look.checked() } else { look.unchecked() };
-                    row(choice, &format!("{sign} "), index == *at, look, width)
+                    let sign = if *chosen { theme.checked() } else { theme.unchecked() };
+                    let role = if index == *at { Tone::Chosen } else { Tone::Plain };
+                    row(choice, &format!("{sign} "), role, theme, width)
                 });
                 rows.collect()
             }
             FieldEntry::YesOrNo { yes } => {
-                let answers = [("yes", *yes == Some(true)), ("no", *yes == Some(false))];
-                let rows = answers
-                    .iter()
-                    .flat_map(|(name, is_it)| row(&EnumOption::new(*name, *name), "", *is_it, look, width));
+                let rows = [("yes", true), ("no", false)].into_iter().flat_map(|(name, means)| {
+                    let role = if *yes == Some(means) { Tone::Chosen } else { Tone::Plain };
+                    row(&EnumOption::new(name, name), "", role, theme, width)
+                });
                 rows.collect()
             }
         }
     }
 
-    pub(super) fn keys(&self, look: ScreenLook) -> String {
+    pub(super) fn keys(&self, theme: ScreenTheme) -> String {
         match self.entry {
             FieldEntry::Line { .. } => "enter".to_owned(),
-            FieldEntry::One { .. } => format!("{} and enter", look.arrows()),
-            FieldEntry::Several { .. } => format!("{}, space, enter", look.arrows()),
+            FieldEntry::One { .. } => format!("{} and enter", theme.arrows()),
+            FieldEntry::Several { .. } => format!("{}, space, enter", theme.arrows()),
             FieldEntry::YesOrNo { .. } => "y, n, enter".to_owned(),
         }
     }
@@ -327,15 +329,15 @@ fn moved(code: KeyCode, at: Option<usize>, count: usize) -> Option<usize> {
 fn row(
     choice: &EnumOption,
     number: &str,
-    is_chosen: bool,
-    look: ScreenLook,
+    role: Tone,
+    theme: ScreenTheme,
     width: usize,
 ) -> Vec<Line<'static>> {
-    let (sign, role) = if is_chosen { (look.pointer(), Tone::Chosen) } else { (" ", Tone::Plain) };
-    let mut spans = vec![look.span(role, look.showable(&harmless::exact_line(&choice.title)))];
+    let sign = if role == Tone::Chosen { theme.pointer() } else { " " };
+    let mut spans = vec![theme.span(role, theme.showable(&harmless::exact_line(&choice.title)))];
     if let Some(description) = choice.description.as_deref().filter(|text| !text.is_empty()) {
-        let text = look.showable(&harmless::exact_line(description));
-        spans.push(look.span(Tone::Quiet, format!("  {text}")));
+        let text = theme.showable(&harmless::exact_line(description));
+        spans.push(theme.span(Tone::Quiet, format!("  {text}")));
     }
-    wrap(&spans, &Margin::hanging(look.span(role, format!("{sign} {number}"))), width)
+    wrap(&spans, &Margin::hanging(theme.span(role, format!("{sign} {number}"))), width)
 }

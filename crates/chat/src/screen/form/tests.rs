@@ -34,7 +34,7 @@ fn choices() -> Vec<EnumOption> {
 fn a_line_is_typed_and_a_needed_one_is_asked_for() {
     let mut form = one(ElicitationPropertySchema::String(StringPropertySchema::new()));
     assert_eq!(press(&mut form, "\n"), FormStep::Nothing);
-    let shown: Vec<_> = form.lines(ScreenLook::PLAIN, 40).iter().map(ToString::to_string).collect();
+    let shown: Vec<_> = form.lines(ScreenTheme::PLAIN, 40).iter().map(ToString::to_string).collect();
     assert!(shown.contains(&"this one is needed".to_owned()), "{shown:?}");
     assert_eq!(content(press(&mut form, "hi\n")), serde_json::json!({ "a": "hi" }));
 }
@@ -55,7 +55,7 @@ fn nothing_is_chosen_beforehand_and_letters_choose_nothing() {
         let mut form = one(property);
         for keys in ["\n", "Fix the bug", "\n"] {
             assert_eq!(press(&mut form, keys), FormStep::Nothing, "{keys}");
-            let shown: Vec<_> = form.lines(ScreenLook::PLAIN, 60).iter().map(ToString::to_string).collect();
+            let shown: Vec<_> = form.lines(ScreenTheme::PLAIN, 60).iter().map(ToString::to_string).collect();
             assert!(shown.iter().any(|line| line.starts_with("choose ")), "{shown:?}");
         }
     }

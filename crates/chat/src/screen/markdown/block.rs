@@ -8,7 +8,7 @@ use super::TextPage;
 use super::table::TableRows;
 use crate::screen::harmless;
 use crate::screen::highlight::{self, Inside};
-use crate::screen::look::Tone;
+use crate::screen::theme::Tone;
 use crate::screen::wrap::{Margin, wrap, wrap_hard};
 
 pub(crate) fn render(text: &str, page: TextPage) -> Vec<Line<'static>> {
@@ -24,7 +24,7 @@ pub(crate) fn render(text: &str, page: TextPage) -> Vec<Line<'static>> {
 struct BlockLayout {
     page: TextPage,
     lines: Vec<Line<'static>>,
-    /// Of the paragraph that is read.
+    /// State of the paragraph that is read.
     spans: Vec<Span<'static>>,
     styles: Vec<Style>,
     /// One for each list item and quotation around.
@@ -35,7 +35,7 @@ struct BlockLayout {
     link_text: String,
     code: Option<(String, String)>,
     table: Option<TableRows>,
-    /// A paragraph ended within the block: the next one stands apart.
+    /// A paragraph ended within the block: a blank line goes before the next one.
     apart: bool,
 }
 
@@ -65,25 +65,25 @@ impl BlockLayout {
                 None => self.text(&text, self.style()),
             },
             Event::Code(text) => {
-                let style = self.style().patch(self.page.look.style(Tone::Code));
+                let style = self.style().patch(self.page.theme.style(Tone::Code));
                 let shown = harmless::exact_line(&text);
                 self.push(&shown, style);
             }
             Event::Html(text) | Event::InlineHtml(text) => {
-                self.text(&text, self.page.look.style(Tone::Quiet));
+                self.text(&text, self.page.theme.style(Tone::Quiet));
             }
             Event::SoftBreak => self.push(" ", self.style()),
             Event::HardBreak => self.push("\n", self.style()),
             Event::Rule => {
                 self.flush();
                 let rule =
-                    self.page.look.rule().repeat(self.page.width.saturating_sub(self.page.indent).min(40));
-                let rule = self.page.look.span(Tone::Quiet, rule);
+                    self.page.theme.rule().repeat(self.page.width.saturating_sub(self.page.indent).min(40));
+                let rule = self.page.theme.span(Tone::Quiet, rule);
                 self.lines.extend(wrap_hard(&[rule], &self.page.margin(), self.page.width));
             }
             Event::TaskListMarker(done) => {
-                let look = self.page.look;
-                let sign = if done { look.checked() } else { look.unchecked() };
+                let theme = self.page.theme;
+                let sign = if done { theme.checked() } else { theme.unchecked() };
                 self.push(&format!("{sign} "), self.style());
             }
             Event::FootnoteReference(name) => self.text(&format!("[{name}]"), self.style()),
@@ -92,12 +92,12 @@ impl BlockLayout {
     }
 
     fn start(&mut self, tag: Tag<'_>) {
-        let look = self.page.look;
+        let theme = self.page.theme;
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.stand_apart(),
             Tag::Heading { level, .. } => {
                 self.flush();
-                let style = look.style(Tone::Heading);
+                let style = theme.style(Tone::Heading);
                 if matches!(level, HeadingLevel::H1) {
                     self.styles.push(style.add_modifier(ratatui_core::style::Modifier::UNDERLINED));
                 } else {
@@ -106,7 +106,7 @@ impl BlockLayout {
             }
             Tag::BlockQuote(_) => {
                 self.flush();
-                let bar = Margin::same(look.span(Tone::Quiet, format!("{} ", look.bar())));
+                let bar = Margin::same(theme.span(Tone::Quiet, format!("{} ", theme.bar())));
                 self.margins.push(self.margin().with(bar));
             }
             Tag::CodeBlock(kind) => {
@@ -201,16 +201,16 @@ impl BlockLayout {
 
     fn item(&mut self) {
         self.flush();
-        let look = self.page.look;
+        let theme = self.page.theme;
         let sign = match self.lists.last_mut() {
             Some(Some(number)) => {
                 let sign = format!("{number}. ");
                 *number += 1;
                 sign
             }
-            Some(None) | None => format!("{} ", look.bullet()),
+            Some(None) | None => format!("{} ", theme.bullet()),
         };
-        let margin = self.margin().with(Margin::hanging(look.span(Tone::Quiet, sign)));
+        let margin = self.margin().with(Margin::hanging(theme.span(Tone::Quiet, sign)));
         if let Some(outer) = self.margins.last_mut() {
             outer.advance();
         }
@@ -224,19 +224,19 @@ impl BlockLayout {
         let text = std::mem::take(&mut self.link_text);
         let bare = target.strip_prefix("mailto:").unwrap_or(&target);
         if !target.is_empty() && text.trim() != bare && text.trim() != target {
-            self.push(&format!(" ({target})"), self.page.look.style(Tone::Quiet));
+            self.push(&format!(" ({target})"), self.page.theme.style(Tone::Quiet));
         }
         self.link_text.clear();
     }
 
     fn code_block(&mut self) {
         let Some((name, code)) = self.code.take() else { return };
-        let look = self.page.look;
+        let theme = self.page.theme;
         let margin = self.margin().with(Margin::blanks(2));
         let language = highlight::language(&name);
         let mut inside = Inside::Code;
-        for text in look.showable(&harmless::exact(&code)).lines() {
-            let (spans, next) = highlight::line(text, language, inside, look);
+        for text in theme.showable(&harmless::exact(&code)).lines() {
+            let (spans, next) = highlight::line(text, language, inside, theme);
             inside = next;
             self.lines.extend(wrap_hard(&spans, &margin, self.page.width));
         }
@@ -244,7 +244,7 @@ impl BlockLayout {
     }
 
     fn styled(&mut self, role: Tone) {
-        self.styles.push(self.style().patch(self.page.look.style(role)));
+        self.styles.push(self.style().patch(self.page.theme.style(role)));
     }
 
     fn style(&self) -> Style {
@@ -264,7 +264,7 @@ impl BlockLayout {
         if self.link.is_some() {
             self.link_text.push_str(text);
         }
-        self.spans.push(Span::styled(self.page.look.showable(text), style));
+        self.spans.push(Span::styled(self.page.theme.showable(text), style));
     }
 
     fn stand_apart(&mut self) {

@@ -1,10 +1,10 @@
-//! A table within a width: the widest columns give way first; where nothing fits, each row is told in words.
+//! A table within a width: the widest columns shrink first; if nothing fits, each row becomes a list.
 
 use ratatui_core::text::{Line, Span};
 
 use super::TextPage;
 use crate::screen::limits::CELL_LEAST;
-use crate::screen::look::Tone;
+use crate::screen::theme::Tone;
 use crate::screen::wrap::{Margin, columns, line_columns, wrap};
 
 type Cell = Vec<Span<'static>>;
@@ -38,7 +38,8 @@ impl TableRows {
             shrunk((0..count).map(|column| natural(column).unwrap_or_default().max(1)).collect(), room);
         let mut lines = Vec::new();
         for (index, row) in self.rows.iter().enumerate() {
-            lines.extend(row_lines(row, &widths, index == 0, page));
+            let kind = if index == 0 { RowKind::Head } else { RowKind::Body };
+            lines.extend(row_lines(row, &widths, kind, page));
             if index == 0 {
                 lines.push(rule(&widths, page));
             }
@@ -90,19 +91,25 @@ fn shrunk(mut widths: Vec<usize>, room: usize) -> Vec<usize> {
     widths
 }
 
-fn row_lines(row: &[Cell], widths: &[usize], is_head: bool, page: TextPage) -> Vec<Line<'static>> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowKind {
+    Head,
+    Body,
+}
+
+fn row_lines(row: &[Cell], widths: &[usize], kind: RowKind, page: TextPage) -> Vec<Line<'static>> {
     let empty = Vec::new();
     let cells: Vec<Vec<Line<'static>>> = widths
         .iter()
         .enumerate()
         .map(|(column, width)| {
             let cell = row.get(column).unwrap_or(&empty);
-            let cell = if is_head { strong(cell, page) } else { cell.clone() };
+            let cell = if kind == RowKind::Head { strong(cell, page) } else { cell.clone() };
             wrap(&cell, &Margin::default(), (*width).max(2))
         })
         .collect();
     let height = cells.iter().map(Vec::len).max().unwrap_or_default();
-    let bar = page.look.span(Tone::Quiet, format!(" {} ", page.look.bar()));
+    let bar = page.theme.span(Tone::Quiet, format!(" {} ", page.theme.bar()));
     let line = |index: usize| {
         let mut spans = vec![Span::raw(" ".repeat(page.indent))];
         for (column, width) in widths.iter().enumerate() {
@@ -120,13 +127,13 @@ fn row_lines(row: &[Cell], widths: &[usize], is_head: bool, page: TextPage) -> V
 }
 
 fn rule(widths: &[usize], page: TextPage) -> Line<'static> {
-    let look = page.look;
-    let parts: Vec<String> = widths.iter().map(|width| look.rule().repeat(*width)).collect();
-    let text = parts.join(&format!("{0}{1}{0}", look.rule(), look.cross()));
-    Line::from(vec![Span::raw(" ".repeat(page.indent)), look.span(Tone::Quiet, text)])
+    let theme = page.theme;
+    let parts: Vec<String> = widths.iter().map(|width| theme.rule().repeat(*width)).collect();
+    let text = parts.join(&format!("{0}{1}{0}", theme.rule(), theme.cross()));
+    Line::from(vec![Span::raw(" ".repeat(page.indent)), theme.span(Tone::Quiet, text)])
 }
 
 fn strong(cell: &[Span<'static>], page: TextPage) -> Cell {
-    let style = page.look.style(Tone::Strong);
+    let style = page.theme.style(Tone::Strong);
     cell.iter().map(|span| Span::styled(span.content.clone(), span.style.patch(style))).collect()
 }

@@ -4,8 +4,8 @@ use super::*;
 use attache_acp_client::legible::is_hidden;
 use proptest::prelude::*;
 
-const LOOK: ScreenLook = ScreenLook::PLAIN;
-const PAGE: TextPage = TextPage { look: LOOK, width: 40, indent: 0 };
+const LOOK: ScreenTheme = ScreenTheme::PLAIN;
+const PAGE: TextPage = TextPage { theme: LOOK, width: 40, indent: 0 };
 
 fn streamed(pieces: &[&str], page: TextPage) -> Vec<String> {
     let mut text = Streamed::default();

@@ -1,7 +1,7 @@
 //! What a terminal shows after each frame, by a small terminal of the tests' own.
 
 use super::*;
-use crate::screen::look::{Colours, ScreenLook, Tone};
+use crate::screen::theme::{Colours, ScreenTheme, Tone};
 use proptest::prelude::*;
 use ratatui_core::text::Span;
 
@@ -170,8 +170,8 @@ fn what_was_on_the_screen_scrolls_away_when_it_is_drawn_again() {
 
 #[test]
 fn styles_end_where_their_text_ends() {
-    let look = ScreenLook { colours: Colours::Sixteen, ..ScreenLook::PLAIN };
-    let line = Line::from(vec![look.span(Tone::Bad, "no"), Span::raw(" yes")]);
+    let theme = ScreenTheme { colours: Colours::Sixteen, ..ScreenTheme::PLAIN };
+    let line = Line::from(vec![theme.span(Tone::Bad, "no"), Span::raw(" yes")]);
     assert_eq!(painted(&line), "\x1b[31mno\x1b[0m yes");
 }
 

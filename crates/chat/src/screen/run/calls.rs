@@ -1,6 +1,5 @@
 //! How a user is called who looks elsewhere: the bell always, and a notification of the desktop where the
-//! terminal
-//! is known to pass one on and nobody looks at it.
+//! terminal is known to pass one on and nobody looks at it.
 
 use crate::screen::intent::RingReason;
 

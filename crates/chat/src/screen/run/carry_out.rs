@@ -1,17 +1,26 @@
 //! Carries out what the conversation wants, one intent at a time. What needs an answer of the agent waits for
 //! it in a task of its own.
 
-use agent_client_protocol_schema::v1::{ContentBlock, ElicitationAction, Meta, PromptRequest, SessionId};
+use agent_client_protocol_schema::v1::{
+    ContentBlock, ElicitationAction, Meta, PromptRequest, SessionId, SessionInfo,
+};
 use rustix::process::{Signal, getpid, kill_process};
 
-use super::connect::{Opening, RimNews, sessions_of};
+use super::connect::{LoopEvent, Opening, sessions_of};
 use super::lines::Typing;
-use super::{ChatFailure, HeldQuestion, Rim, external_editor};
+use super::{ChatFailure, EventLoop, HeldQuestion, external_editor};
 use crate::screen::intent::{Delivery, Intent, PromptName};
-use crate::screen::look::Tone;
+use crate::screen::theme::Tone;
 use attache_acp_client::{AgentAbility, AgentClient, ElicitationQuestion, SessionStart};
 
-impl Rim<'_> {
+/// The session that takes the place of the one on the screen.
+enum NextSession {
+    Open(Box<SessionInfo>),
+    New,
+    Fork,
+}
+
+impl EventLoop<'_> {
     pub(super) async fn carry_out_all(&mut self) -> Result<(), ChatFailure> {
         for intent in self.conversation.take_intents() {
             self.carry_out(intent).await?;
@@ -66,7 +75,7 @@ impl Rim<'_> {
     fn ask_agent(&mut self, intent: Intent, client: &AgentClient, session: &SessionId) {
         let (client, session, news) = (client.clone(), session.clone(), self.news.clone());
         let directories = self.start.directories.clone();
-        let tell = move |message: RimNews| drop(news.send(message));
+        let tell = move |message: LoopEvent| drop(news.send(message));
         match intent {
             Intent::Prompt { name, blocks, delivery } => match self.mentions_sessions(&blocks, &client) {
                 true => self.expand(name, blocks, delivery, client),
@@ -74,31 +83,31 @@ impl Rim<'_> {
             },
             Intent::Cancel => drop(tokio::spawn(async move {
                 if let Err(failure) = client.cancel(session).await {
-                    tell(RimNews::Failed(failure));
+                    tell(LoopEvent::Failed(failure));
                 }
             })),
             Intent::TakeBack(name) => drop(tokio::spawn(async move {
                 if let Err(failure) = client.cancel_queued(&session, &name.0).await {
-                    tell(RimNews::Failed(failure));
+                    tell(LoopEvent::Failed(failure));
                 }
             })),
             Intent::SetMode(mode) => drop(tokio::spawn(async move {
                 let set = client.set_mode(session, &mode.0).await;
-                tell(RimNews::Mode(set.map(|()| mode.0.to_string())));
+                tell(LoopEvent::Mode(set.map(|()| mode.0.to_string())));
             })),
             Intent::SetOption { option, value } => drop(tokio::spawn(async move {
-                tell(RimNews::Options(client.set_config_option(session, &option.0, value).await));
+                tell(LoopEvent::Options(client.set_config_option(session, &option.0, value).await));
             })),
             Intent::ListSessions => drop(tokio::spawn(async move {
-                tell(RimNews::Sessions(sessions_of(&client, &directories).await));
+                tell(LoopEvent::Sessions(sessions_of(&client, &directories).await));
             })),
             Intent::Rewind(name) => drop(tokio::spawn(async move {
                 let rewound = client.rewind(&session, &name.0).await.map(Box::new);
-                tell(RimNews::Rewound(name, rewound));
+                tell(LoopEvent::Rewound(name, rewound));
             })),
-            Intent::Open(_) | Intent::StartNew | Intent::Fork => {
-                self.change_session(intent, &client, session)
-            }
+            Intent::Open(info) => self.change_session(NextSession::Open(info), &client, session),
+            Intent::StartNew => self.change_session(NextSession::New, &client, session),
+            Intent::Fork => self.change_session(NextSession::Fork, &client, session),
             // Carried out before an agent is needed.
             Intent::Permit { .. }
             | Intent::Fill { .. }
@@ -114,29 +123,30 @@ impl Rim<'_> {
     }
 
     /// Nothing is sent until the other session is open.
-    fn change_session(&mut self, intent: Intent, client: &AgentClient, session: SessionId) {
+    fn change_session(&mut self, next: NextSession, client: &AgentClient, session: SessionId) {
         let (client, news) = (client.clone(), self.news.clone());
         let mut directories = self.start.directories.clone();
         self.is_opening = true;
-        if let Intent::Open(info) = &intent {
-            let title = info.title.clone().unwrap_or_else(|| info.session_id.0.to_string());
-            self.conversation.begin_session();
-            self.note(Tone::Quiet, &format!("Session: {title}"));
-        }
-        if intent == Intent::StartNew {
-            self.conversation.begin_session();
+        match &next {
+            NextSession::Open(info) => {
+                let title = info.title.clone().unwrap_or_else(|| info.session_id.0.to_string());
+                self.conversation.begin_session();
+                self.note(Tone::Quiet, &format!("Session: {title}"));
+            }
+            NextSession::New => self.conversation.begin_session(),
+            NextSession::Fork => {}
         }
         tokio::spawn(async move {
-            let (opened, opening) = match intent {
-                Intent::Open(info) => {
+            let (opened, opening) = match next {
+                NextSession::Open(info) => {
                     directories = SessionStart::new(info.cwd);
                     directories.additional = info.additional_directories;
                     (client.load_session(info.session_id, &directories).await, Opening::Loaded)
                 }
-                Intent::Fork => (client.fork_session(session, &directories).await, Opening::Forked),
-                _ => (client.new_session(&directories).await, Opening::New),
+                NextSession::Fork => (client.fork_session(session, &directories).await, Opening::Forked),
+                NextSession::New => (client.new_session(&directories).await, Opening::New),
             };
-            drop(news.send(RimNews::Opened(opened.map(Box::new), opening)));
+            drop(news.send(LoopEvent::Opened(opened.map(Box::new), opening)));
         });
     }
 
@@ -168,14 +178,14 @@ impl Rim<'_> {
         // Ours alone, or the shell's whole job if we are one.
         kill_process(getpid(), Signal::TSTP).map_err(std::io::Error::from)?;
         self.signals.resumed.recv().await;
-        self.keys = Some(Typing::of(self.start.manner));
+        self.keys = Some(Typing::of(self.start.style));
         self.come_back()
     }
 
     async fn edit(&mut self, text: String) -> Result<(), ChatFailure> {
         self.give_away()?;
         let edited = external_editor::edit(text).await;
-        self.keys = Some(Typing::of(self.start.manner));
+        self.keys = Some(Typing::of(self.start.style));
         self.terminal.begin()?;
         self.title.clear();
         match edited {

@@ -7,20 +7,20 @@ use agent_client_protocol_schema::v1::{
     ContentBlock, SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionId, SessionInfo,
 };
 
-use super::{ChatFailure, FirstSession, HeldQuestion, Rim};
+use super::{ChatFailure, EventLoop, FirstSession, HeldQuestion};
 use crate::screen::composer::{Embeds, PastedPicture, PictureWay, PromptTakes};
 use crate::screen::conversation::{AgentFacts, OwnRunEnd, Queues};
 use crate::screen::harmless;
 use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber};
 use crate::screen::limits::RESTART_LEAST;
-use crate::screen::look::Tone;
+use crate::screen::theme::Tone;
 use attache_acp_client::{
     AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, Connected, OpenedSession, RewoundPrompt,
     SessionMatch, SessionStart, SessionState,
 };
 
 /// What tasks report.
-pub(super) enum RimNews {
+pub(super) enum LoopEvent {
     Opened(Result<Box<OpenedSession>, ClientFailure>, Opening),
     Sessions(Result<Vec<SessionInfo>, ClientFailure>),
     Options(Result<Vec<SessionConfigOption>, ClientFailure>),
@@ -32,7 +32,7 @@ pub(super) enum RimNews {
     Failed(ClientFailure),
     Withdrawn(QuestionNumber),
     Files(Vec<Box<str>>),
-    /// What a command of the user's own has printed.
+    /// Output of a user's own command.
     Printed(String),
     Ran(String, OwnRunEnd),
     /// The clipboard was asked for a picture.
@@ -60,7 +60,7 @@ pub(super) enum Opening {
     Forked,
 }
 
-impl Rim<'_> {
+impl EventLoop<'_> {
     pub(super) fn connect(&mut self, reopening: Reopening) {
         self.last_start = Some(Instant::now());
         self.is_opening = true;
@@ -68,45 +68,45 @@ impl Rim<'_> {
         self.connecting = Some((door, reopening));
     }
 
-    pub(super) fn hear(&mut self, news: RimNews) -> Result<(), ChatFailure> {
+    pub(super) fn hear(&mut self, news: LoopEvent) -> Result<(), ChatFailure> {
         match news {
-            RimNews::Opened(Ok(opened), opening) => self.opened(*opened, &opening),
-            RimNews::Opened(Err(failure), _) => return self.not_opened(&failure),
-            RimNews::Sessions(Ok(sessions)) => {
+            LoopEvent::Opened(Ok(opened), opening) => self.opened(*opened, &opening),
+            LoopEvent::Opened(Err(failure), _) => return self.not_opened(&failure),
+            LoopEvent::Sessions(Ok(sessions)) => {
                 let current = self.session.clone();
                 let others = sessions.into_iter().filter(|one| Some(&one.session_id) != current.as_ref());
                 self.conversation.offer_sessions(others.collect());
             }
-            RimNews::Options(Ok(options)) => self.conversation.facts_mut().options = options,
-            RimNews::Mode(Ok(mode)) => {
+            LoopEvent::Options(Ok(options)) => self.conversation.facts_mut().options = options,
+            LoopEvent::Mode(Ok(mode)) => {
                 if let Some(modes) = &mut self.conversation.facts_mut().modes {
                     modes.current_mode_id = mode.into();
                 }
             }
-            RimNews::Rewound(name, Ok(rewound)) => {
+            LoopEvent::Rewound(name, Ok(rewound)) => {
                 let told = rewind_told(&rewound);
                 self.conversation.rewound(&name, &rewound.prompt, &told);
             }
-            RimNews::Sessions(Err(failure))
-            | RimNews::Options(Err(failure))
-            | RimNews::Mode(Err(failure))
-            | RimNews::Rewound(_, Err(failure))
-            | RimNews::Failed(failure) => self.note(Tone::Bad, &failure.to_string()),
-            RimNews::Withdrawn(number) => {
+            LoopEvent::Sessions(Err(failure))
+            | LoopEvent::Options(Err(failure))
+            | LoopEvent::Mode(Err(failure))
+            | LoopEvent::Rewound(_, Err(failure))
+            | LoopEvent::Failed(failure) => self.note(Tone::Bad, &failure.to_string()),
+            LoopEvent::Withdrawn(number) => {
                 self.questions.remove(&number);
                 self.conversation.withdraw(number);
             }
-            RimNews::Files(found) => self.conversation.know_files(found),
-            RimNews::Known(sessions) => self.conversation.know_sessions(sessions),
-            RimNews::State(state) => self.conversation.facts_mut().sandbox = state.sandbox,
-            RimNews::Printed(piece) => self.conversation.own_output(&piece),
-            RimNews::Ran(end, went) => {
+            LoopEvent::Files(found) => self.conversation.know_files(found),
+            LoopEvent::Known(sessions) => self.conversation.know_sessions(sessions),
+            LoopEvent::State(state) => self.conversation.facts_mut().sandbox = state.sandbox,
+            LoopEvent::Printed(piece) => self.conversation.own_output(&piece),
+            LoopEvent::Ran(end, went) => {
                 self.own_run = None;
                 self.conversation.own_ended(&end, went);
             }
-            RimNews::Clipboard(Ok(picture)) => self.conversation.paste_picture(picture),
-            RimNews::Clipboard(Err(why)) => self.conversation.tell(why),
-            RimNews::Expanded(name, blocks, delivery) => self.expanded(name, blocks, delivery),
+            LoopEvent::Clipboard(Ok(picture)) => self.conversation.paste_picture(picture),
+            LoopEvent::Clipboard(Err(why)) => self.conversation.tell(why),
+            LoopEvent::Expanded(name, blocks, delivery) => self.expanded(name, blocks, delivery),
         }
         Ok(())
     }
@@ -134,9 +134,9 @@ impl Rim<'_> {
                 FirstSession::Latest => latest(&client, &directories).await,
                 FirstSession::ById(start) => (by_id(&client, start).await, Opening::Loaded),
             };
-            drop(news.send(RimNews::Opened(opened.map(Box::new), opening)));
+            drop(news.send(LoopEvent::Opened(opened.map(Box::new), opening)));
             if wanted == FirstSession::Asked {
-                drop(news.send(RimNews::Sessions(sessions_of(&client, &directories).await)));
+                drop(news.send(LoopEvent::Sessions(sessions_of(&client, &directories).await)));
             }
         });
     }
@@ -154,12 +154,12 @@ impl Rim<'_> {
                 (false, true) => (client.load_session(session, &directories).await, Opening::Resumed),
                 (false, false) => (client.new_session(&directories).await, Opening::New),
             };
-            drop(news.send(RimNews::Opened(opened.map(Box::new), opening)));
+            drop(news.send(LoopEvent::Opened(opened.map(Box::new), opening)));
         });
     }
 
     fn opened(&mut self, opened: OpenedSession, opening: &Opening) {
-        // What it said before it answered stands in another queue, and belongs before this.
+        // Events from before the answer are in another queue, and belong before it.
         while let Some(event) = self.events.as_mut().and_then(AgentEvents::try_next) {
             self.event(event);
         }
@@ -180,7 +180,7 @@ impl Rim<'_> {
         self.wanted_again(waiting);
     }
 
-    /// What the line of facts and `@` show beyond what the agent says by itself.
+    /// Facts for the status line and sessions for `@`, which the agent does not send by itself.
     fn learn(&self) {
         let (Some(client), Some(session)) = (self.client.clone(), self.session.clone()) else { return };
         if !client.can(AgentAbility::Extensions) {
@@ -189,20 +189,20 @@ impl Rim<'_> {
         let (directories, news) = (self.start.directories.clone(), self.news.clone());
         tokio::spawn(async move {
             match client.session_state(&session).await {
-                Ok(state) => drop(news.send(RimNews::State(state))),
+                Ok(state) => drop(news.send(LoopEvent::State(state))),
                 Err(error) => tracing::debug!(%error, "the state of the session is not known"),
             }
             match sessions_of(&client, &directories).await {
                 Ok(mut sessions) => {
                     sessions.retain(|one| one.session_id != session);
-                    drop(news.send(RimNews::Known(sessions)));
+                    drop(news.send(LoopEvent::Known(sessions)));
                 }
                 Err(error) => tracing::debug!(%error, "no session can be mentioned"),
             }
         });
     }
 
-    /// What the command line chose, once.
+    /// Applies the choices of the command line, once.
     fn choose_first(&mut self) {
         let choices = std::mem::take(&mut self.start.choices);
         let wanted = [

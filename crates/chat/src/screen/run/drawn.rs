@@ -1,11 +1,11 @@
-//! What the terminal shows: drawn once a frame, for the size that it has just then.
+//! Draws the terminal once a frame, for the size that it has then.
 
 use std::time::Instant;
 
-use super::{ChatFailure, Rim};
-use crate::screen::terminal::ScreenManner;
+use super::{ChatFailure, EventLoop};
+use crate::screen::terminal::ScreenStyle;
 
-impl Rim<'_> {
+impl EventLoop<'_> {
     /// The terminal may have another size before it says so: what is drawn for the old one would stay.
     pub(super) fn resize(&mut self) -> Result<(), ChatFailure> {
         let size = self.terminal.size()?;
@@ -19,7 +19,7 @@ impl Rim<'_> {
     }
 
     pub(super) fn draw(&mut self) -> Result<(), ChatFailure> {
-        if self.start.manner == ScreenManner::Lines {
+        if self.start.style == ScreenStyle::Lines {
             return self.print();
         }
         self.resize()?;

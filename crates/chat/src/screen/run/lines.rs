@@ -1,6 +1,5 @@
 //! The same conversation without a drawn screen: lines are read as the terminal gives them, and each line is
-//! written
-//! once, when it is final. What a screen reader reads is what a pipe would get.
+//! written once, when it is final. What a screen reader reads is what a pipe would get.
 
 use std::io::BufRead;
 
@@ -8,8 +7,8 @@ use crossterm::event::EventStream;
 use futures_util::StreamExt;
 use tokio::sync::mpsc;
 
-use super::{ChatFailure, Rim, Woken};
-use crate::screen::terminal::ScreenManner;
+use super::{ChatFailure, EventLoop, Wakeup};
+use crate::screen::terminal::ScreenStyle;
 
 /// Where what is typed comes from.
 pub(super) enum Typing {
@@ -18,17 +17,17 @@ pub(super) enum Typing {
 }
 
 impl Typing {
-    pub(super) fn of(manner: ScreenManner) -> Self {
-        match manner {
-            ScreenManner::Drawn => Self::Keys(EventStream::new()),
-            ScreenManner::Lines => Self::Lines(lines()),
+    pub(super) fn of(style: ScreenStyle) -> Self {
+        match style {
+            ScreenStyle::Drawn => Self::Keys(EventStream::new()),
+            ScreenStyle::Lines => Self::Lines(lines()),
         }
     }
 
-    pub(super) async fn next(&mut self) -> Woken {
+    pub(super) async fn next(&mut self) -> Wakeup {
         match self {
-            Self::Keys(keys) => Woken::Key(keys.next().await),
-            Self::Lines(lines) => Woken::Line(lines.recv().await),
+            Self::Keys(keys) => Wakeup::Key(keys.next().await),
+            Self::Lines(lines) => Wakeup::Line(lines.recv().await),
         }
     }
 }
@@ -54,7 +53,7 @@ pub(super) struct LinesPrinter {
     invitation: Invitation,
 }
 
-/// Whether the sign that invites to type stands at the end.
+/// Whether the last output is the input prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Invitation {
     Stands,
@@ -71,7 +70,7 @@ impl LinesPrinter {
     }
 }
 
-impl Rim<'_> {
+impl EventLoop<'_> {
     pub(super) fn print(&mut self) -> Result<(), ChatFailure> {
         let mut text = String::new();
         let mut add = |lines: &[String]| lines.iter().for_each(|line| text.push_str(&format!("{line}\r\n")));

@@ -3,15 +3,15 @@
 
 use agent_client_protocol_schema::v1::ContentBlock;
 
-use super::Rim;
-use super::connect::RimNews;
+use super::EventLoop;
+use super::connect::LoopEvent;
 use crate::screen::composer::{embedded, session_of};
 use crate::screen::intent::{Delivery, Intent, PromptName};
 use crate::screen::limits::SESSION_BYTES;
-use crate::screen::look::Tone;
+use crate::screen::theme::Tone;
 use attache_acp_client::{AgentAbility, AgentClient, ClientFailure};
 
-impl Rim<'_> {
+impl EventLoop<'_> {
     /// Prompts follow each other in the order in which they were handed in.
     pub(super) fn must_wait(&self, intent: &Intent) -> bool {
         self.is_expanding && matches!(intent, Intent::Prompt { .. })
@@ -38,13 +38,13 @@ impl Rim<'_> {
                         Ok(text) => expanded.push(embedded(&its_end(&text), &uri_of(title))),
                         Err(failure) => {
                             let failure = ClientFailure::Own(format!("The session \"{title}\": {failure}"));
-                            drop(news.send(RimNews::Failed(failure)));
+                            drop(news.send(LoopEvent::Failed(failure)));
                         }
                     },
                     None => expanded.push(block),
                 }
             }
-            drop(news.send(RimNews::Expanded(name, expanded, delivery)));
+            drop(news.send(LoopEvent::Expanded(name, expanded, delivery)));
         });
     }
 
@@ -67,7 +67,7 @@ impl Rim<'_> {
     }
 }
 
-/// Of a long text its end, from a line on.
+/// The end of a long text, from the start of a line.
 fn its_end(text: &str) -> String {
     if text.len() <= SESSION_BYTES {
         return text.to_owned();
@@ -77,7 +77,7 @@ fn its_end(text: &str) -> String {
     format!("[the first {start} bytes of the session are left out]\n{}", &text[start..])
 }
 
-/// A name that stands for the session in the prompt.
+/// The session's name in the prompt.
 fn uri_of(title: &str) -> String {
     let name: String = title.chars().map(|sign| if sign.is_alphanumeric() { sign } else { '-' }).collect();
     format!("session:///{}.md", name.trim_matches('-'))

@@ -1,6 +1,5 @@
 //! A command that the user typed behind `!`: run by the user's own shell, in the directory of the session,
-//! without
-//! a sandbox, since it is the user's own. Whoever drops it kills it with its group.
+//! without a sandbox, since it is the user's own. Whoever drops it kills it with its group.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,8 +9,8 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::sync::mpsc;
 
-use super::Rim;
-use super::connect::RimNews;
+use super::EventLoop;
+use super::connect::LoopEvent;
 use crate::screen::conversation::OwnRunEnd;
 
 /// Bytes of one read.
@@ -33,7 +32,7 @@ impl Drop for RunningCommand {
     }
 }
 
-impl Rim<'_> {
+impl EventLoop<'_> {
     pub(super) fn run_own(&mut self, command: &str) {
         match start(command, &self.start.directories.directory) {
             Ok(child) => {
@@ -62,7 +61,7 @@ fn start(command: &str, directory: &Path) -> std::io::Result<Child> {
         .spawn()
 }
 
-async fn follow(mut child: Child, news: mpsc::UnboundedSender<RimNews>) {
+async fn follow(mut child: Child, news: mpsc::UnboundedSender<LoopEvent>) {
     let (mut buffer, mut held) = (vec![0; PIECE], Vec::new());
     if let Some(mut stdout) = child.stdout.take() {
         loop {
@@ -71,13 +70,13 @@ async fn follow(mut child: Child, news: mpsc::UnboundedSender<RimNews>) {
                     Ok(count @ 1..) => {
                         held.extend_from_slice(&buffer[..count]);
                         let piece = text_of(&mut held);
-                        if news.send(RimNews::Printed(piece)).is_err() {
+                        if news.send(LoopEvent::Printed(piece)).is_err() {
                             return;
                         }
                     }
                     Ok(0) | Err(_) => break,
                 },
-                // What it left running in the background may hold the pipe for ever.
+                // A process that it left in the background may hold the pipe for ever.
                 _ = child.wait() => break,
             }
         }
@@ -89,17 +88,17 @@ async fn follow(mut child: Child, news: mpsc::UnboundedSender<RimNews>) {
         if tokio::time::timeout(std::time::Duration::from_millis(100), rest).await.is_err() {
             tracing::debug!("something that the command started goes on");
         }
-        drop(news.send(RimNews::Printed(String::from_utf8_lossy(&held).into_owned())));
+        drop(news.send(LoopEvent::Printed(String::from_utf8_lossy(&held).into_owned())));
     }
     let (end, went) = match child.wait().await {
         Ok(status) if status.success() => (status.to_string(), OwnRunEnd::Well),
         Ok(status) => (status.to_string(), OwnRunEnd::Badly),
         Err(error) => (error.to_string(), OwnRunEnd::Badly),
     };
-    drop(news.send(RimNews::Ran(end, went)));
+    drop(news.send(LoopEvent::Ran(end, went)));
 }
 
-/// What is text already; a character that is not whole yet stays.
+/// Takes the text that is whole; an incomplete character stays.
 fn text_of(held: &mut Vec<u8>) -> String {
     let whole = match std::str::from_utf8(held) {
         Ok(_) => held.len(),

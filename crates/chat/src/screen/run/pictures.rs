@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tokio::process::Command;
 
-use super::Rim;
-use super::connect::RimNews;
+use super::EventLoop;
+use super::connect::LoopEvent;
 use crate::screen::composer::{PastedPicture, file_uri};
 use crate::screen::limits::{CLIPBOARD_TIME, PASTE_MOST};
 use attache_acp_client::words_of;
@@ -48,7 +48,7 @@ pub(super) fn of_path(pasted: &str) -> Option<PastedPicture> {
     })
 }
 
-/// What the first bytes say; a name says nothing.
+/// The type by its first bytes, never by its name.
 fn picture_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
@@ -77,12 +77,12 @@ fn decoded(encoded: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-impl Rim<'_> {
+impl EventLoop<'_> {
     /// Keys are taken meanwhile.
     pub(super) fn paste_from_clipboard(&self) {
         let news = self.news.clone();
         tokio::spawn(async move {
-            drop(news.send(RimNews::Clipboard(from_clipboard().await)));
+            drop(news.send(LoopEvent::Clipboard(from_clipboard().await)));
         });
     }
 }

@@ -1,13 +1,13 @@
-//! What a chat begins with, and how it can end. Does nothing.
+//! The settings that a chat begins with, and how it can end. Only data.
 
 use std::path::PathBuf;
 
 use crate::screen::composer::ComposerKeys;
-use crate::screen::look::ScreenLook;
-use crate::screen::terminal::{ScreenManner, TerminalFailure};
+use crate::screen::terminal::{ScreenStyle, TerminalFailure};
+use crate::screen::theme::ScreenTheme;
 use attache_acp_client::{AgentDoor, Introduction, SessionStart};
 
-/// What a chat begins with.
+/// The settings that a chat begins with.
 #[derive(Debug)]
 pub struct ChatStart<'d> {
     /// Opened again when the agent has died.
@@ -20,8 +20,8 @@ pub struct ChatStart<'d> {
     pub choices: FirstChoices,
     /// Where earlier prompts of this workspace are kept.
     pub history: Option<PathBuf>,
-    pub look: ScreenLook,
-    pub manner: ScreenManner,
+    pub theme: ScreenTheme,
+    pub style: ScreenStyle,
     pub keys: ComposerKeys,
 }
 

@@ -83,7 +83,7 @@ pub(super) fn moved(value: impl Fn(&str) -> Option<OsString>) -> Vec<MovedName> 
         for base in row.bases(&value) {
             let secrets = secret::table().iter().map(|row| (row.name, row.kind, MovedWhy::Secret));
             let protected = protected::table().iter().filter(|row| !row.has_wildcard());
-            let protected = protected.map(|row| (row.name, row.kind)).chain(PROGRAMS_AT_HOME);
+            let protected = protected.map(|row| (row.name(), row.kind)).chain(PROGRAMS_AT_HOME);
             let all = secrets.chain(protected.map(|(name, kind)| (name, kind, MovedWhy::Protected)));
             moved.extend(all.filter_map(|(name, kind, why)| {
                 let (path, kind) = row.place_of(name, kind, &base)?;
@@ -156,7 +156,7 @@ mod tests {
     fn every_row_of_the_home_counts_below_its_variable() {
         let secrets = secret::table().iter().map(|row| row.name);
         let rows: Vec<&str> = secrets
-            .chain(protected::table().iter().filter(|row| !row.has_wildcard()).map(|row| row.name))
+            .chain(protected::table().iter().filter(|row| !row.has_wildcard()).map(|row| row.name()))
             .collect();
         for (variable, above) in [
             ("XDG_CONFIG_HOME", ".config/"),

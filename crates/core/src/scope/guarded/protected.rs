@@ -1,5 +1,6 @@
 //! The names that no agent changes, from their table. Compares names, looks at nothing.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,12 +9,11 @@ use std::sync::LazyLock;
 use super::lower;
 
 /// One line of `protected.txt`, which says what the columns mean.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedName {
-    /// As programs spell it, `/` between its parts; the last may hold `*`.
-    pub name: &'static str,
+    name: Cow<'static, str>,
     /// In lower case: what names are compared with.
-    folded: &'static str,
+    folded: String,
     /// Where the name counts.
     pub place: Where,
     /// What has this name.
@@ -52,6 +52,11 @@ pub enum WhenMissing {
 }
 
 impl ProtectedName {
+    /// As programs spell it, `/` between its parts; the last may hold `*`.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Whether it stands for several names.
     pub fn has_wildcard(&self) -> bool {
         self.name.contains('*')
@@ -59,10 +64,10 @@ impl ProtectedName {
 
     /// Whether an entry has this name, by itself.
     pub fn fits_entry(&self, name: &OsStr) -> bool {
-        fits(self.folded, &lower(name))
+        fits(&self.folded, &lower(name))
     }
 
-    fn parts(&self) -> impl DoubleEndedIterator<Item = &'static str> + Clone {
+    fn parts(&self) -> impl DoubleEndedIterator<Item = &str> + Clone {
         self.folded.split('/')
     }
 }
@@ -88,8 +93,8 @@ fn line(line: &'static str) -> Option<ProtectedName> {
     let (name, place, kind, missing) = (column()?, column()?, column()?, column()?);
     let name = spelled(name);
     Some(ProtectedName {
+        folded: name.to_lowercase(),
         name,
-        folded: folded(name),
         place: match place {
             "any" => Where::Anywhere,
             "home" => Where::Home,
@@ -109,21 +114,17 @@ fn line(line: &'static str) -> Option<ProtectedName> {
     })
 }
 
-/// With blanks, which separate columns in the table. Kept as long as the process runs, like the table.
-fn spelled(name: &'static str) -> &'static str {
-    if name.contains("\\s") { name.replace("\\s", " ").leak() } else { name }
-}
-
-fn folded(name: &'static str) -> &'static str {
-    if name.chars().any(char::is_uppercase) { name.to_lowercase().leak() } else { name }
+/// With blanks, which separate columns in the table.
+fn spelled(name: &'static str) -> Cow<'static, str> {
+    if name.contains("\\s") { name.replace("\\s", " ").into() } else { name.into() }
 }
 
 /// Whether an entry of this name, in any directory, is protected as a whole. Asked of every entry of a search.
 pub(super) fn is_entry(name: &OsStr) -> bool {
     static WHOLE: LazyLock<HashSet<&'static str>> =
-        LazyLock::new(|| single().filter(|row| !row.has_wildcard()).map(|row| row.folded).collect());
+        LazyLock::new(|| single().filter(|row| !row.has_wildcard()).map(|row| &*row.folded).collect());
     static FITTING: LazyLock<Vec<&'static str>> =
-        LazyLock::new(|| single().filter(|row| row.has_wildcard()).map(|row| row.folded).collect());
+        LazyLock::new(|| single().filter(|row| row.has_wildcard()).map(|row| &*row.folded).collect());
     let name = lower(name);
     WHOLE.contains(name.as_str()) || FITTING.iter().any(|pattern| fits(pattern, &name))
 }

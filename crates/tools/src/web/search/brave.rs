@@ -4,13 +4,13 @@ use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
 use url::Url;
 
-use super::{Asked, SearchError, SearchHit, SearchKey, below, hit};
+use super::{SearchError, SearchHit, SearchKey, WebQuery, below, hit};
 
 pub(super) fn request(
     client: &Client,
     address: &Url,
     key: &SearchKey,
-    asked: &Asked<'_>,
+    asked: &WebQuery<'_>,
 ) -> Result<RequestBuilder, SearchError> {
     let mut url = below(address, "/res/v1/web/search");
     url.query_pairs_mut().append_pair("q", asked.query).append_pair("count", &asked.count.to_string());

@@ -4,7 +4,7 @@ use reqwest::{Client, RequestBuilder};
 use serde::Serialize;
 use url::Url;
 
-use super::{Asked, SearchError, SearchKey, below};
+use super::{SearchError, SearchKey, WebQuery, below};
 use crate::limits::SEARCH_SNIPPET_CHARACTERS;
 
 #[derive(Serialize)]
@@ -12,11 +12,11 @@ use crate::limits::SEARCH_SNIPPET_CHARACTERS;
 struct ExaRequest<'a> {
     query: &'a str,
     num_results: usize,
-    contents: Contents,
+    contents: ExaContents,
 }
 
 #[derive(Serialize)]
-struct Contents {
+struct ExaContents {
     text: ExaText,
 }
 
@@ -30,10 +30,10 @@ pub(super) fn request(
     client: &Client,
     address: &Url,
     key: &SearchKey,
-    asked: &Asked<'_>,
+    asked: &WebQuery<'_>,
 ) -> Result<RequestBuilder, SearchError> {
     // It would send whole pages otherwise.
-    let contents = Contents { text: ExaText { max_characters: SEARCH_SNIPPET_CHARACTERS } };
+    let contents = ExaContents { text: ExaText { max_characters: SEARCH_SNIPPET_CHARACTERS } };
     let body = ExaRequest { query: asked.query, num_results: asked.count, contents };
     let request = client.post(below(address, "/search")).header("x-api-key", key.header("")?);
     super::with_json(request, &body)

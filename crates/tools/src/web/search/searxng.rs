@@ -3,9 +3,9 @@
 use reqwest::{Client, RequestBuilder};
 use url::Url;
 
-use super::{Asked, below};
+use super::{WebQuery, below};
 
-pub(super) fn request(client: &Client, address: &Url, asked: &Asked<'_>) -> RequestBuilder {
+pub(super) fn request(client: &Client, address: &Url, asked: &WebQuery<'_>) -> RequestBuilder {
     let mut url = below(address, "/search");
     url.query_pairs_mut().append_pair("q", asked.query).append_pair("format", "json");
     client.get(url)

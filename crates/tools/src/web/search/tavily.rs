@@ -5,7 +5,7 @@ use reqwest::{Client, RequestBuilder};
 use serde::Serialize;
 use url::Url;
 
-use super::{Asked, SearchError, SearchKey, below};
+use super::{SearchError, SearchKey, WebQuery, below};
 
 #[derive(Serialize)]
 struct TavilyRequest<'a> {
@@ -17,7 +17,7 @@ pub(super) fn request(
     client: &Client,
     address: &Url,
     key: &SearchKey,
-    asked: &Asked<'_>,
+    asked: &WebQuery<'_>,
 ) -> Result<RequestBuilder, SearchError> {
     let body = TavilyRequest { query: asked.query, max_results: asked.count };
     let request = client.post(below(address, "/search")).header(AUTHORIZATION, key.header("Bearer ")?);

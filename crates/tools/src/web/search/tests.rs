@@ -20,7 +20,7 @@ async fn a_service_that_says_nothing_is_given_up() {
     let usual = Searcher::new(endpoint);
     assert_eq!(usual.time, Duration::from_secs(15));
     let searcher = Searcher { time: Duration::from_millis(100), ..usual };
-    let error = searcher.search(Asked { query: "x", count: 1 }).await.unwrap_err();
+    let error = searcher.search(WebQuery { query: "x", count: 1 }).await.unwrap_err();
     assert_eq!(error.to_string(), "did not answer within 100ms");
 }
 

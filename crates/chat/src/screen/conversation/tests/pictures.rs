@@ -3,8 +3,8 @@
 use super::*;
 
 /// A talk with a little of everything, stopped while a command runs.
-fn busy(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
-    let mut talk = talk_on(columns, rows, look);
+fn busy(columns: u16, rows: u16, theme: ScreenTheme) -> ScreenState {
+    let mut talk = talk_on(columns, rows, theme);
     let usage = UsageUpdate::new(24_000, 200_000).cost(Cost::new(0.0312, "USD"));
     talk.update(SessionUpdate::UsageUpdate(usage));
     say(&mut talk, "Fix the typo in a.txt and run the tests, please.");
@@ -41,8 +41,8 @@ fn busy(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
     talk
 }
 
-fn asking(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
-    let mut talk = talk_on(columns, rows, look);
+fn asking(columns: u16, rows: u16, theme: ScreenTheme) -> ScreenState {
+    let mut talk = talk_on(columns, rows, theme);
     say(&mut talk, "Change it");
     talk.at(Duration::from_secs(5));
     let diff = Diff::new("/w/src/lib.rs", "fn a() {}\nfn total() {}\n")
@@ -70,8 +70,8 @@ fn asking(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
     talk
 }
 
-fn choosing(columns: u16, rows: u16, look: ScreenLook) -> ScreenState {
-    let mut talk = talk_on(columns, rows, look);
+fn choosing(columns: u16, rows: u16, theme: ScreenTheme) -> ScreenState {
+    let mut talk = talk_on(columns, rows, theme);
     talk.composer.files.add(["src/main.rs", "src/domain.rs", "README.md"].map(Into::into).into());
     type_in(&mut talk, "look at @main");
     talk
@@ -97,7 +97,7 @@ fn holds(name: &str, shown: &str) {
     assert_eq!(shown, expected, "{name}: UPDATE_EXPECT=1 rewrites it");
 }
 
-type Scene = fn(u16, u16, ScreenLook) -> ScreenState;
+type Scene = fn(u16, u16, ScreenTheme) -> ScreenState;
 
 #[test]
 fn the_screens_are_as_they_were_reviewed() {

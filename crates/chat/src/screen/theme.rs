@@ -6,7 +6,7 @@ use ratatui_core::text::Span;
 
 use crate::screen::drawing::Canvas;
 
-/// What a piece of text is; how it is painted follows from it.
+/// The role of a piece of text, which decides its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Tone {
     Plain,
@@ -18,7 +18,7 @@ pub(crate) enum Tone {
     Heading,
     Code,
     Link,
-    /// What the user said, and where the user is.
+    /// The user's words and the user's place.
     User,
     Good,
     Bad,
@@ -50,13 +50,13 @@ pub enum Signs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ScreenLook {
+pub struct ScreenTheme {
     pub colours: Colours,
     pub signs: Signs,
     pub canvas: Canvas,
 }
 
-impl ScreenLook {
+impl ScreenTheme {
     /// For texts that are kept, not painted.
     pub(crate) const PLAIN: Self =
         Self { colours: Colours::None, signs: Signs::Unicode, canvas: Canvas::None };
@@ -205,27 +205,27 @@ impl ScreenLook {
 mod tests {
     use super::*;
 
-    fn look(pairs: &[(&str, &str)]) -> ScreenLook {
-        ScreenLook::from_environment(|name| {
+    fn theme(pairs: &[(&str, &str)]) -> ScreenTheme {
+        ScreenTheme::from_environment(|name| {
             pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         })
     }
 
     #[test]
     fn the_environment_decides() {
-        let rich = look(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8")]);
+        let rich = theme(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8")]);
         assert_eq!(
             rich,
-            ScreenLook { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode }
+            ScreenTheme { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode }
         );
-        assert_eq!(look(&[("TERM", "xterm"), ("NO_COLOR", "1"), ("LANG", "C")]).colours, Colours::None);
-        assert_eq!(look(&[("TERM", "dumb"), ("LANG", "C.UTF-8")]).colours, Colours::None);
-        assert_eq!(look(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")]).signs, Signs::Ascii);
+        assert_eq!(theme(&[("TERM", "xterm"), ("NO_COLOR", "1"), ("LANG", "C")]).colours, Colours::None);
+        assert_eq!(theme(&[("TERM", "dumb"), ("LANG", "C.UTF-8")]).colours, Colours::None);
+        assert_eq!(theme(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")]).signs, Signs::Ascii);
     }
 
     #[test]
     fn a_terminal_without_unicode_gets_ascii() {
-        let plain = ScreenLook { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
+        let plain = ScreenTheme { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
         assert_eq!(plain.showable("a → “b” …ä"), "a -> \"b\" ...\\u{e4}");
         assert!((0..9).all(|step| plain.spinner(step).is_ascii()));
     }

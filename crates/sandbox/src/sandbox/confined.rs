@@ -1,0 +1,79 @@
+//! A command line that runs inside the sandbox, and what is to be said and put back after it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::links::Links;
+use super::place_holders::PlaceHolders;
+use crate::git_guard::GitGuard;
+use crate::process::{EndReporter, Launch, StandardStreams};
+
+/// A program with arguments that run a command inside the sandbox. Keep it until the command has ended:
+/// place-holders in the roots last as long as it does.
+#[derive(Debug)]
+pub struct Confined {
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    /// Where to start it, if not in the workspace's root, which a command may have closed to itself.
+    pub directory: Option<PathBuf>,
+    pub(super) contact: EndReporter,
+    pub(super) links: Links,
+    pub(super) held: Vec<String>,
+    pub(super) protected: Vec<String>,
+    pub(super) absent: Vec<String>,
+    pub(super) told: Vec<String>,
+    pub(super) git: GitGuard,
+    pub(super) _place_holders: Vec<PlaceHolders>,
+}
+
+/// What the model has to know of a sandbox once its command has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Aftermath {
+    /// Why something could not be written that was asked for.
+    pub held: Vec<String>,
+    /// What no command may change here, by paths below the roots: for who fails at it.
+    pub protected: Vec<String>,
+    /// What no command may make here, in the same way.
+    pub absent: Vec<String>,
+    /// What was not as asked for, or was undone.
+    pub told: Vec<String>,
+}
+
+impl Confined {
+    pub(super) fn new(program: OsString, arguments: Vec<OsString>, contact: EndReporter) -> Self {
+        let (directory, links, _place_holders) = (None, Links::default(), Vec::new());
+        let (held, protected, absent, told) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let git = GitGuard::default();
+        Self {
+            program,
+            arguments,
+            directory,
+            contact,
+            links,
+            held,
+            protected,
+            absent,
+            told,
+            git,
+            _place_holders,
+        }
+    }
+
+    /// Once the command and all it started are gone: puts back what no mount could hold and undoes what would
+    /// make git run something, and says so. Blocks.
+    pub fn aftermath(&self) -> Aftermath {
+        let told = self.told.iter().cloned().chain(self.links.restore()).chain(self.git.after()).collect();
+        Aftermath {
+            held: self.held.clone(),
+            protected: self.protected.clone(),
+            absent: self.absent.clone(),
+            told,
+        }
+    }
+
+    pub fn line(&self) -> Launch {
+        let (program, arguments) = (self.program.clone(), self.arguments.clone());
+        let streams = StandardStreams::Together;
+        Launch { program, arguments, contact: self.contact, marked: self.git.kept(), streams }
+    }
+}
