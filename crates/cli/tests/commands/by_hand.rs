@@ -44,7 +44,9 @@ async fn help_is_asked_for_by_its_name_as_well() {
         assert_eq!(answer(&home, &[&["help"], words].concat()).await, by_option, "{words:?}");
         assert!(by_option.contains("attache"), "{by_option}");
     }
-    let told = misuse(&home, &["help", "dance"]).await;
+    let unknown = run(&home, &["help", "dance"]).await;
+    let told = String::from_utf8_lossy(&unknown.stderr);
+    assert_eq!(unknown.status.code(), Some(2), "{told}");
     assert!(told.contains("dance"), "{told}");
 }
 

@@ -132,6 +132,10 @@ async fn it_loads_its_session_in_a_new_process_and_after_a_kill_of_its_own() {
         let pid = rustix::process::Pid::from_raw(process.pid).unwrap();
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     }
+    let runs = || home.processes().into_iter().any(|process| process.command.contains("bin/goose"));
+    while runs() {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
     assert_eq!(told(&again, &session, "how many").await, "4 questions");
     again.finish(&home).await;
     assert_eq!(home.orphans(), []);

@@ -140,11 +140,10 @@ async fn a_server_that_can_not_start_is_told_with_its_reason() {
     // A directory where the socket belongs.
     std::fs::create_dir(home.home().join("daemon.sock")).unwrap();
     let agent = home.start_with(&["--shared"]);
-    let error = agent
-        .client
-        .request("initialize", json!({ "protocolVersion": 1, "clientCapabilities": {} }))
-        .await
-        .unwrap_err();
+    // An editor shows what its first session is answered, not how a process ended.
+    agent.initialize().await;
+    let params = json!({ "cwd": home.workspace(), "mcpServers": [] });
+    let error = agent.client.request("session/new", params).await.unwrap_err();
     assert!(error.message.contains("the shared server did not start"), "{error:?}");
     assert!(error.message.contains("there is a file of this name"), "{error:?}");
     assert_eq!(servers(&home), 0);

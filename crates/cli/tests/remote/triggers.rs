@@ -14,7 +14,7 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 const SCRIPT: &str = r#"
 model paid price_input=1 price_output=1
-on "Look at*"
+on "Look at"*
   call bash {"command":"echo ran >> canary"}
   ---
   text "looked"
