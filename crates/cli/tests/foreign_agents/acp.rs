@@ -92,7 +92,8 @@ async fn plan_title_and_usage_are_those_of_the_agent() {
     let mark = agent.client.mark();
     assert_eq!(told(&agent, &session, "plan").await, "Well: planned");
     let updates = agent.client.updates_since(mark, &session);
-    let of = |kind: &str| updates.iter().find(|update| update["sessionUpdate"] == kind).unwrap();
+    // The last one: a session has the beginning of its prompt as a title until its agent finds one.
+    let of = |kind: &str| updates.iter().rfind(|update| update["sessionUpdate"] == kind).unwrap();
     assert_eq!(of("plan")["entries"][0]["content"], "think");
     assert_eq!(of("session_info_update")["title"], "A plan");
     assert_eq!((&of("usage_update")["used"], &of("usage_update")["size"]), (&json!(1200), &json!(8000)));
@@ -295,7 +296,7 @@ async fn bad_agents_are_clear_errors() {
 
 const LONG: &str = "on \"long\"\n  stream 100000 \"word \" every 2ms\non *\n  text \"Hi there.\"\n";
 
-const EDIT: &str = "on \"change it\"\n  reasoning \"look first\"\n  call write {\"path\": \"a.txt\", \"content\": \"new\\n\"}\n  text \"Changed.\"\non *\n  text \"Hi there.\"\n";
+const EDIT: &str = "on \"change it\"\n  reasoning \"look first\"\n  call write {\"path\": \"a.txt\", \"content\": \"new\\n\"}\n  ---\n  text \"Changed.\"\non *\n  text \"Hi there.\"\n";
 
 #[tokio::test]
 async fn attache_behind_attache_shows_thoughts_calls_and_diffs_as_its_own() {
