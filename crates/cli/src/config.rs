@@ -18,7 +18,7 @@ use attache_core::agents::DEFAULT_AGENT;
 use attache_core::ports::mcp::ServerEntry;
 use attache_core::ports::store::ModelRef;
 use attache_core::watchdog::{Action, Approval, Rule};
-use attache_models::{STREAM_IDLE, VENDORS, Vendor};
+use attache_models::{STREAM_IDLE, Vendor};
 use attache_store::Durability;
 
 use crate::args::{AllowedAccess, Args};
@@ -50,6 +50,7 @@ mod tests;
 mod token_table;
 mod trigger_table;
 mod web_search;
+mod withheld;
 
 pub(crate) use agent_table::{AgentBackend, AgentOwner, ConfiguredAgent};
 pub(crate) use document::{open_document, store_document};
@@ -200,18 +201,6 @@ pub(crate) struct ConfigLimits {
 }
 
 impl Config {
-    /// Names of variables that may hold a key of ours: of all vendors, the providers, the search, webhooks.
-    pub(crate) fn key_variables(&self) -> impl Iterator<Item = String> + '_ {
-        let vendors = VENDORS.iter().flat_map(|vendor| vendor.key_variables).map(|name| (*name).to_owned());
-        let own = self.providers.iter().flat_map(|provider| match &provider.wire {
-            ProviderWire::Http(wire) => wire.key_variables.value.as_slice(),
-            ProviderWire::Script { .. } => &[],
-        });
-        let search = self.web_search.service().and_then(|service| service.key_variable);
-        let webhooks = self.webhooks.iter().map(|webhook| webhook.secret.value.clone());
-        vendors.chain(own.cloned()).chain(search.map(|variable| variable.value)).chain(webhooks)
-    }
-
     /// Everything that is wrong is reported at once.
     pub(crate) fn load(
         args: &Args,

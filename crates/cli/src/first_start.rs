@@ -17,7 +17,7 @@ use crate::doctor;
 use crate::models;
 use crate::providers::{LiveProviders, standings};
 use crate::sandbox;
-use crate::setup::Sources;
+use crate::setup::{Sources, foreign_agent_here};
 
 mod asked;
 mod found;
@@ -41,6 +41,9 @@ pub(crate) async fn lead(args: &Args, chat: &ChatArgs, sources: &Sources) -> Res
     let is_asked_for = !chat.print && chat.agent_command.is_none();
     let is_new = sources.config.model.is_none() && !sources.config.file.exists();
     if !is_asked_for || !is_new || !answer::is_typed() || !answer::is_seen() {
+        return Ok(FirstStart::NotNeeded);
+    }
+    if foreign_agent_here(sources).is_some() {
         return Ok(FirstStart::NotNeeded);
     }
     answer::note(WELCOME);

@@ -10,7 +10,7 @@ use attache_core::ports::mcp::HiddenText;
 use attache_foreign::agent::ForeignAgent;
 use attache_foreign::{
     AcpAgent, AcpSettings, AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent,
-    LangGraphSettings, PythonAgent, PythonSettings, UnusableAgent, with_variables,
+    LangGraphSettings, PythonAgent, PythonSettings, UnusableAgent, WorkspacePython, with_variables,
 };
 use attache_mcp::Variables;
 use attache_sandbox::LazySandbox;
@@ -110,10 +110,15 @@ impl ForeignHost {
                     name: configured.name.clone(),
                     module: module.clone(),
                     python: python.clone(),
+                    workspace_python: match owner {
+                        AgentOwner::User => WorkspacePython::Unknown,
+                        AgentOwner::Project => WorkspacePython::Trusted,
+                    },
                     directory: directory.clone(),
                     environment: self.environment(environment, owner)?,
                     watch: *watch,
                     sandbox: sandbox.then(|| self.machine.sandbox.clone()),
+                    commands: self.machine.sandbox.clone(),
                     packages: self.machine.packages.clone(),
                 };
                 Ok(Arc::new(PythonAgent::new(settings)))

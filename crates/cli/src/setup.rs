@@ -81,7 +81,7 @@ impl Sources {
             keyring: credentials.keyring,
             idle: config.limits.stream_idle.value,
         };
-        let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables());
+        let variables = Variables::new(environment.iter()).with_own_keys(config.key_variables(environment));
         let token = environment.text(TOKEN_VARIABLE).map(|text| BearerText(text.to_owned()));
         let machine = AgentMachine {
             environment: environment.iter().collect(),
@@ -276,6 +276,16 @@ fn unheld(config: &Config) -> UnheldHooks {
         crate::config::SandboxSetting::Off => UnheldHooks::Run,
         crate::config::SandboxSetting::Auto | crate::config::SandboxSetting::Require => UnheldHooks::Refused,
     }
+}
+
+/// The agent of new sessions here, if it lives elsewhere: it has a model of its own. Blocks.
+pub(crate) fn foreign_agent_here(sources: &Sources) -> Option<String> {
+    let projects = HostProjects::new(&sources.config, &sources.dirs, &sources.foreign);
+    let settings = projects.settings_now(&std::env::current_dir().ok()?);
+    let wanted = settings.agent.unwrap_or_else(|| sources.config.agent.value.clone());
+    let agents = settings.agents.unwrap_or_default();
+    let is_foreign = agents.primary(&wanted).is_some_and(|agent| agent.foreign_key().is_some());
+    is_foreign.then_some(wanted)
 }
 
 /// The agent of new sessions: built in, the user's, or of the project that this process was started in.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::data_name::DataName;
 use crate::ids::CallId;
+use crate::metadata::OWN_KEY;
 
 pub mod json;
 pub(crate) mod limits;
@@ -232,6 +233,39 @@ impl FinishReason {
     }
 }
 
+/// The `rest` of a chunk, shared or exclusive as the chunk is.
+macro_rules! rest_of {
+    ($chunk:expr) => {
+        match $chunk {
+            Chunk::Start { rest, .. }
+            | Chunk::StartStep { rest }
+            | Chunk::FinishStep { rest }
+            | Chunk::TextStart { rest, .. }
+            | Chunk::TextDelta { rest, .. }
+            | Chunk::TextEnd { rest, .. }
+            | Chunk::ReasoningStart { rest, .. }
+            | Chunk::ReasoningDelta { rest, .. }
+            | Chunk::ReasoningEnd { rest, .. }
+            | Chunk::ToolInputStart { rest, .. }
+            | Chunk::ToolInputDelta { rest, .. }
+            | Chunk::ToolInputAvailable { rest, .. }
+            | Chunk::ToolInputError { rest, .. }
+            | Chunk::ToolApprovalRequest { rest, .. }
+            | Chunk::ToolOutputAvailable { rest, .. }
+            | Chunk::ToolOutputError { rest, .. }
+            | Chunk::ToolOutputDenied { rest, .. }
+            | Chunk::SourceUrl { rest, .. }
+            | Chunk::SourceDocument { rest, .. }
+            | Chunk::File { rest, .. }
+            | Chunk::Data { rest, .. }
+            | Chunk::MessageMetadata { rest, .. }
+            | Chunk::Error { rest, .. }
+            | Chunk::Abort { rest, .. }
+            | Chunk::Finish { rest, .. } => rest,
+        }
+    };
+}
+
 impl Chunk {
     /// The `type` of the AI SDK wire.
     pub fn kind(&self) -> Cow<'static, str> {
@@ -266,33 +300,23 @@ impl Chunk {
 
     /// What it carries beside its own fields.
     pub fn rest(&self) -> &Rest {
-        match self {
-            Self::Start { rest, .. }
-            | Self::StartStep { rest }
-            | Self::FinishStep { rest }
-            | Self::TextStart { rest, .. }
-            | Self::TextDelta { rest, .. }
-            | Self::TextEnd { rest, .. }
-            | Self::ReasoningStart { rest, .. }
-            | Self::ReasoningDelta { rest, .. }
-            | Self::ReasoningEnd { rest, .. }
-            | Self::ToolInputStart { rest, .. }
-            | Self::ToolInputDelta { rest, .. }
-            | Self::ToolInputAvailable { rest, .. }
-            | Self::ToolInputError { rest, .. }
-            | Self::ToolApprovalRequest { rest, .. }
-            | Self::ToolOutputAvailable { rest, .. }
-            | Self::ToolOutputError { rest, .. }
-            | Self::ToolOutputDenied { rest, .. }
-            | Self::SourceUrl { rest, .. }
-            | Self::SourceDocument { rest, .. }
-            | Self::File { rest, .. }
-            | Self::Data { rest, .. }
-            | Self::MessageMetadata { rest, .. }
-            | Self::Error { rest, .. }
-            | Self::Abort { rest, .. }
-            | Self::Finish { rest, .. } => rest,
+        rest_of!(self)
+    }
+
+    /// Without what is said under our own key in the fields beside its own: whoever said it, it would be taken
+    /// for ours.
+    #[must_use]
+    pub fn without_own_marks(mut self) -> Self {
+        let rest: &mut Rest = rest_of!(&mut self);
+        if let Some(fields) = rest.0.as_deref_mut() {
+            fields.unknown.shift_remove(OWN_KEY);
+            for metadata in [&mut fields.provider_metadata, &mut fields.tool_metadata] {
+                if let Some(Value::Object(metadata)) = metadata {
+                    metadata.shift_remove(OWN_KEY);
+                }
+            }
         }
+        self
     }
 
     /// Whether this chunk ends its message.

@@ -30,6 +30,7 @@ mod error;
 mod exporting;
 mod handle;
 pub(crate) mod histories;
+mod model_of_new;
 mod participant;
 mod place;
 mod removal;
@@ -234,16 +235,22 @@ impl Hub {
             Some(projects) => projects.settings(&new.root).await,
             None => ProjectSettings::default(),
         };
-        let model = of_project.model.unwrap_or(self.default_model().await?);
+        let agent = of_project.agent.unwrap_or_else(|| ports.settings.agent.clone());
+        let agents = of_project.agents.as_ref().unwrap_or(&ports.agents);
+        let model = match of_project.model {
+            Some(model) => Some(model),
+            None if self.needs_no_model(agents, &agent) => self.known_default_model(),
+            None => Some(self.default_model().await?),
+        };
         let mut metadata = SessionMeta::default();
         if !new.place.additional.is_empty() {
             metadata.set_additional_directories(&new.place.additional);
         }
         let row = SessionRow {
             id: id.clone(),
-            agent: of_project.agent.unwrap_or_else(|| ports.settings.agent.clone()),
+            agent,
             workspace_root: new.root,
-            model: Some(model),
+            model,
             parent_id: None,
             parent_message_id: None,
             permissions: Value::Array(Vec::new()),
@@ -358,16 +365,6 @@ impl Hub {
         let place = new.place.clone();
         let copy = crate::fork::copy(&self.shared.ports, id, point, new).await?;
         self.open_in(&copy, &place).await
-    }
-
-    /// The configured model, also while it can't be used: the session then says which one it takes instead.
-    async fn default_model(&self) -> Result<ModelRef, HubError> {
-        let first = || self.shared.choices.get().models.first().map(|info| info.model.clone());
-        if first().is_none() {
-            self.refresh_choices().await;
-        }
-        let first = first().ok_or_else(|| self.shared.no_model())?;
-        Ok(self.shared.ports.settings.model.clone().unwrap_or(first))
     }
 
     async fn commit(&self, batch: Batch) -> Result<(), HubError> {

@@ -72,7 +72,8 @@ impl FilePlan {
                 MoveOutcome::Unneeded => {}
                 MoveOutcome::Conflict(reason) => moved.conflicts.push(LeftFile { path, reason }),
                 MoveOutcome::NotCovered(reason) => {
-                    moved.not_covered.push(NotCovered { what: path.display().to_string(), reason });
+                    let what = path.display().to_string();
+                    moved.not_covered.push(NotCovered { what, kind: NotCoveredKind::File, reason });
                 }
             }
         }
@@ -99,19 +100,44 @@ impl MovedFiles {
             lines.push(match self.not_covered.is_empty() {
                 true => "Changed by others since, and left as they are:".to_owned(),
                 false => {
-                    "Changed since, by others or by what is not covered, and left as they are:".to_owned()
+                    "Changed since, by others or by what is named below, and left as they are:".to_owned()
                 }
             });
             lines.extend(self.conflicts.iter().map(conflict));
         }
-        let uncovered = |left: &NotCovered| format!("- {}: {}", name(Path::new(&left.what)), left.reason);
-        if !self.not_covered.is_empty() {
-            lines.push("Not covered:".to_owned());
-            lines.extend(self.not_covered.iter().map(uncovered));
+        for (kind, heading) in [(NotCoveredKind::Call, CALLS_NOT_COVERED), (NotCoveredKind::File, FILES_LEFT)]
+        {
+            let listed = self.not_covered_for_each_reason(kind, name);
+            if !listed.is_empty() {
+                lines.push(heading.to_owned());
+                lines.extend(listed);
+            }
         }
         lines.join("\n")
     }
+
+    /// A line for each reason, with everything that it holds for; nothing is named twice.
+    fn not_covered_for_each_reason(
+        &self,
+        kind: NotCoveredKind,
+        name: impl Fn(&Path) -> String,
+    ) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+        for left in self.not_covered.iter().filter(|left| left.kind == kind) {
+            let what = name(Path::new(&left.what));
+            match reasons.iter_mut().find(|(reason, _)| *reason == left.reason) {
+                Some((_, names)) if names.contains(&what) => {}
+                Some((_, names)) => names.push(what),
+                None => reasons.push((&left.reason, vec![what])),
+            }
+        }
+        reasons.into_iter().map(|(reason, names)| format!("- {}: {reason}", names.join(", "))).collect()
+    }
 }
+
+const CALLS_NOT_COVERED: &str = "Commands and other calls may have changed files that were not put back; look at \
+                                 those before you rely on them:";
+const FILES_LEFT: &str = "Could not be put back; look at them before you rely on them:";
 
 /// What a model is told of rewinds that hold from now on; `None` where nothing shows that there were any.
 pub(crate) fn told_to_model(layers: &[RewindLayer], goes_on: ConversationGoesOn) -> Option<String> {
@@ -155,8 +181,19 @@ pub struct LeftFile {
 pub struct NotCovered {
     /// A path, or how the call looked.
     pub what: String,
+    /// Which of the two.
+    pub kind: NotCoveredKind,
     /// Why.
     pub reason: String,
+}
+
+/// What it is that no snapshot covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotCoveredKind {
+    /// A call, whatever it changed.
+    Call,
+    /// One file.
+    File,
 }
 
 /// A rewind that was made.

@@ -224,6 +224,12 @@ impl SlashCommands {
         Self(commands.into())
     }
 
+    /// Those of a session whose agent keeps its own context.
+    pub(crate) fn without_compaction(&self) -> Self {
+        let is_other = |command: &&SlashCommand| !matches!(command.action, CommandAction::Compaction);
+        Self(self.0.iter().filter(is_other).cloned().collect())
+    }
+
     /// All of them, in the order in which they are listed.
     pub fn iter(&self) -> impl Iterator<Item = &SlashCommand> {
         self.0.iter()

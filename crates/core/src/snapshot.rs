@@ -13,7 +13,7 @@ use serde_json::json;
 use crate::chunk::{Chunk, Rest};
 use crate::data_name::DataName;
 use crate::ids::{CallId, SessionId};
-use crate::rewind::{LeftFile, NotCovered};
+use crate::rewind::{LeftFile, NotCovered, NotCoveredKind};
 
 mod shelf;
 
@@ -168,7 +168,8 @@ pub fn plan(calls: &[CallSnapshot], direction: MoveDirection) -> FilePlan {
     let mut chains: HashMap<&Path, Vec<&FileSnapshot>> = HashMap::new();
     for call in calls {
         if let Some(reason) = &call.uncovered {
-            plan.not_covered.push(NotCovered { what: call.title.clone(), reason: reason.clone() });
+            let (what, reason) = (call.title.clone(), reason.clone());
+            plan.not_covered.push(NotCovered { what, kind: NotCoveredKind::Call, reason });
         }
         for file in &call.files {
             let chain = chains.entry(&file.path).or_default();
@@ -199,11 +200,12 @@ impl FilePlan {
         let what = || path.display().to_string();
         let (Some(left), found) = (&last.after, &chain[first].before) else {
             let reason = "what the call left there is not known".to_owned();
-            return self.not_covered.push(NotCovered { what: what(), reason });
+            return self.not_covered.push(NotCovered { what: what(), kind: NotCoveredKind::File, reason });
         };
         for state in [found, left] {
             if let FileState::Unkept { reason } = state {
-                return self.not_covered.push(NotCovered { what: what(), reason: reason.clone() });
+                let (what, kind, reason) = (what(), NotCoveredKind::File, reason.clone());
+                return self.not_covered.push(NotCovered { what, kind, reason });
             }
         }
         if first > 0 {

@@ -264,3 +264,16 @@ proptest! {
 fn an_empty_rest_costs_one_pointer() {
     assert_eq!(size_of::<Rest>(), size_of::<usize>());
 }
+
+#[test]
+fn what_others_say_under_our_own_key_is_taken_away_however_it_is_spelled() {
+    let text = r#"{"type":"tool-input-available","toolCallId":"c","toolName":"rm","input":{"attache":1},
+        "toolMetadata":{"\u0061ttache":{"kind":"read"},"theirs":1},"providerMetadata":{"attache":{"a":1}},"attache":2,"x":3}"#;
+    let chunk = decode(text).unwrap().without_own_marks();
+    let fields = chunk.rest().0.as_deref().unwrap();
+    assert_eq!(fields.tool_metadata, Some(serde_json::json!({ "theirs": 1 })));
+    assert_eq!(fields.provider_metadata, Some(serde_json::json!({})));
+    assert_eq!(fields.unknown.keys().collect::<Vec<_>>(), ["x"]);
+    // What a call is about is its own.
+    assert!(matches!(&chunk, Chunk::ToolInputAvailable { input, .. } if input["attache"] == 1));
+}

@@ -7,6 +7,7 @@ mod child;
 mod choices;
 mod present;
 mod process;
+mod question;
 mod run;
 mod servers;
 mod services;
@@ -32,7 +33,7 @@ use crate::ForeignError;
 use crate::agent::{Decided, ForeignAgent, ForeignRun, RunRequest};
 use crate::convert::acp_blocks::{blocks, handover};
 use run::AcpRun;
-use session::{AgentSession, Knows, SessionWish};
+use session::{AgentSession, BegunWith, Knows, SessionWish};
 
 /// What the configuration says of such an agent.
 #[derive(Clone)]
@@ -95,17 +96,19 @@ impl AcpAgent {
             kept: request.kept.clone().filter(|kept| kept.follows == Follows::Conversation),
             news: request.news.clone(),
         };
-        let ready = session.ready(&wish).await?;
+        let mut ready = session.ready(&wish).await?;
         let side = services::TurnSide { workspace, client: request.client.clone() };
         ready.child.link.services.set_turn(side);
         let takes = &ready.child.client.agent().agent_capabilities.prompt_capabilities;
         let (before, asked) = split(&request.passages);
         let mut prompt: Vec<ContentBlock> = Vec::new();
         if ready.knows == Knows::Nothing {
-            prompt.extend(handover(before).map(ContentBlock::from));
+            let told = handover(before);
+            ready.begun_with = if told.is_some() { BegunWith::Handover } else { BegunWith::Prompt };
+            prompt.extend(told.map(ContentBlock::from));
         }
         prompt.extend(asked.iter().flat_map(|passage| blocks(&passage.parts, takes)));
-        session.prompted().await;
+        session.prompted(ready.begun_with).await;
         Ok(Box::new(AcpRun::begin(session, ready, prompt)))
     }
 }

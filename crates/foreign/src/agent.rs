@@ -134,6 +134,11 @@ pub enum RunAskAbout {
         /// In the agent's words.
         description: Option<String>,
     },
+    /// The same about a call that runs one command: nobody is offered to decide about all commands for always.
+    Command {
+        /// In the agent's words.
+        description: Option<String>,
+    },
     /// Something only the user knows.
     Questions(Vec<Question>),
 }

@@ -35,8 +35,10 @@ pub struct PythonSettings {
     pub name: String,
     /// `my_app:agent`
     pub module: String,
-    /// `None`: the workspace's `.venv`, then `python3`.
+    /// A path, or the name of a program of the search path; `None`: that of a `.venv`, then `python3`.
     pub python: Option<PathBuf>,
+    /// What an interpreter in the session's own directory is.
+    pub workspace_python: WorkspacePython,
     /// Where modules are looked up first.
     pub directory: PathBuf,
     /// All variables that it gets.
@@ -46,8 +48,20 @@ pub struct PythonSettings {
     /// Holds the process like a command of a model, with the network; `None`: it may do what its user may.
     /// Known once the host is open.
     pub sandbox: Option<Arc<OnceLock<LazySandbox>>>,
+    /// Holds commands of its tools, whether it is held itself or not. Known once the host is open.
+    pub commands: Arc<OnceLock<LazySandbox>>,
     /// Where our package is unpacked.
     pub packages: PathBuf,
+}
+
+/// What the `.venv` of the directory that a session works in is to an agent that nothing holds. Whoever wrote
+/// the directory wrote that, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkspacePython {
+    /// The agent's own: the project that it belongs to is trusted.
+    Trusted,
+    /// Somebody's program, which nobody asked for.
+    Unknown,
 }
 
 /// Variables may be keys.
@@ -139,7 +153,7 @@ impl PythonAgent {
         let site = ProcessSite { root: request.workspace.root.clone(), workspace };
         let wanted = WantedProcess { site: &site, session: &request.session, news: &request.news };
         let process = self.ready(wanted).await?;
-        Ok(Box::new(PythonRun::start(process, request, decisions.unwrap_or_default())))
+        Ok(Box::new(PythonRun::start(process, self.settings.clone(), request, decisions.unwrap_or_default())))
     }
 }
 

@@ -3,11 +3,12 @@
 
 mod answer;
 mod asking;
+mod weight;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use attache_core::chunk::FinishReason;
+use attache_core::chunk::{Chunk, FinishReason};
 use attache_core::part::Passage;
 use attache_core::ports::backend::{
     AlwaysScope, BackendTurn, TurnContext, TurnLeftovers, TurnResult, TurnStart,
@@ -155,7 +156,10 @@ impl ForeignTurn {
             };
             let stopped = || ForeignError::new("the agent stopped in the middle of its answer");
             match event.ok_or_else(stopped)?? {
-                RunEvent::Chunk(chunk) => self.answer.say(&mut self.context, chunk).await?,
+                RunEvent::Chunk(chunk) => {
+                    self.refuse_early_result(&chunk)?;
+                    self.answer.say(&mut self.context, chunk).await?;
+                }
                 RunEvent::Ask(ask) => self.take_ask(*ask).await?,
                 RunEvent::Usage(usage) => {
                     self.answer.begin_step(&mut self.context).await?;
@@ -174,6 +178,22 @@ impl ForeignTurn {
                     return Ok(Stop::Ended(reason));
                 }
             }
+        }
+    }
+
+    /// A call that is over needs no word of anybody: who asks about it and goes on by itself has not waited.
+    fn refuse_early_result(&self, chunk: &Chunk) -> Result<(), Stop> {
+        let Some(said) = answer::ended_call(chunk) else { return Ok(()) };
+        let call_id = self.answer.call(said);
+        match self.waiting.iter().find(|asked| asked.ask.call_id == call_id) {
+            Some(asked) => {
+                let text = format!(
+                    "the agent gave the result of `{}` although it asks whether that may run",
+                    asked.ask.tool_name
+                );
+                Err(ForeignError::new(text).into())
+            }
+            None => Ok(()),
         }
     }
 
@@ -237,9 +257,20 @@ impl ForeignTurn {
                     Blame::Agent => FailureKind::Model,
                     Blame::Credentials => FailureKind::Auth,
                 };
-                failed(kind, message)
+                failed(kind, named(&self.context.setup.agent.id, message))
             }
         }
+    }
+}
+
+/// A failure says whose it is: a session may have several agents, and most of the words are the agent's own.
+fn named(agent: &str, message: String) -> String {
+    if message.contains(&format!("agent `{agent}`")) {
+        return message;
+    }
+    match message.strip_prefix("the agent ") {
+        Some(rest) => format!("the agent `{agent}` {rest}"),
+        None => format!("the agent `{agent}`: {message}"),
     }
 }
 
@@ -270,6 +301,23 @@ impl BackendTurn for ForeignTurn {
         match self.context.has_gaps() {
             true => TurnLeftovers::reread(self.context.conversation),
             false => TurnLeftovers::extend(self.context.conversation),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_names_its_agent_once() {
+        for (said, told) in [
+            ("model overloaded", "the agent `support`: model overloaded"),
+            ("the agent left a call open", "the agent `support` left a call open"),
+            ("the agent's answer is out of order", "the agent `support`: the agent's answer is out of order"),
+            ("the agent `support`: it ended", "the agent `support`: it ended"),
+        ] {
+            assert_eq!(named("support", said.to_owned()), told);
         }
     }
 }

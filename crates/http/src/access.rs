@@ -9,7 +9,7 @@ use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION,
-    CONTENT_TYPE, HOST, ORIGIN, VARY, WWW_AUTHENTICATE,
+    CONTENT_TYPE, HOST, ORIGIN, UPGRADE, VARY, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
 use axum::middleware::{self, Next};
@@ -45,8 +45,8 @@ pub struct AccessRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryToken {
     Never,
-    /// As `token=`, where a browser can't set a header.
-    OnEventStreams,
+    /// As `token=`, where a browser can't set a header: on streams of events at these paths. `*` is a segment.
+    OnEventStreams(&'static [&'static str]),
 }
 
 /// Headers of ours that a page of another origin may send and see.
@@ -157,13 +157,29 @@ impl AccessRules {
             (Some(_), Some(_)) => None,
             (None, _) => match self.query_token {
                 QueryToken::Never => None,
-                QueryToken::OnEventStreams => {
+                QueryToken::OnEventStreams(paths) => {
+                    let path = request.uri().path();
                     let reads_events = request.method() == Method::GET
+                        && paths.iter().any(|pattern| is_at(path, pattern))
+                        && !request.headers().contains_key(UPGRADE)
                         && is_accepted(request.headers(), "text/event-stream");
                     let token = query_token(request).filter(|_| reads_events)?;
                     self.tokens.find(token.as_bytes())
                 }
             },
+        }
+    }
+}
+
+/// Whether a path is of this pattern, segment by segment.
+fn is_at(path: &str, pattern: &str) -> bool {
+    let (mut given, mut wanted) = (path.split('/'), pattern.split('/'));
+    loop {
+        match (given.next(), wanted.next()) {
+            (None, None) => return true,
+            (Some(segment), Some("*")) if !segment.is_empty() => {}
+            (Some(segment), Some(name)) if segment == name => {}
+            (_, _) => return false,
         }
     }
 }
@@ -247,7 +263,7 @@ mod tests {
             origins: vec!["https://app.example".to_owned()],
             open_paths: &["/healthz"],
             signed_paths: &["/hooks/"],
-            query_token: QueryToken::OnEventStreams,
+            query_token: QueryToken::OnEventStreams(&["/x", "/chat/*/stream"]),
             logins: None,
         })
     }
@@ -315,7 +331,13 @@ mod tests {
         let token = format!("token={}", "ab".repeat(32));
         assert_eq!(status(&with(&token), &[here, events]), None);
         assert_eq!(status(&with(&format!("a=b&{token}")), &[here, events]), None);
+        assert_eq!(status(&format!("/chat/7/stream?{token}"), &[here, events]), None);
         for (uri, headers) in [
+            (format!("/sessions?{token}"), vec![here, events]),
+            (format!("/x/y?{token}"), vec![here, events]),
+            (format!("/chat//stream?{token}"), vec![here, events]),
+            (format!("/chat/7/stop?{token}"), vec![here, events]),
+            (with(&token), vec![here, events, ("upgrade", "websocket")]),
             (with(&token), vec![here]),
             (with(&token), vec![here, ("accept", "application/json")]),
             (with(&format!("{token}&{token}")), vec![here, events]),

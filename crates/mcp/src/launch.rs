@@ -44,10 +44,14 @@ impl LastWords {
         kept.drain(..surplus);
     }
 
+    fn text(&self) -> String {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&kept).into_owned()
+    }
+
     /// The last lines, on one.
     fn line(&self) -> String {
-        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&kept);
+        let text = self.text();
         let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         let last = lines[lines.len().saturating_sub(4)..].join(" | ");
         let start = last.ceil_char_boundary(last.len().saturating_sub(400));
@@ -164,6 +168,11 @@ impl StartedServer {
 }
 
 impl LocalServer {
+    /// What it printed beside its messages, the end of it.
+    pub(crate) fn errors(&self) -> String {
+        self.errors.text()
+    }
+
     /// What it said last, where it said something.
     pub(crate) fn last_words(&self) -> String {
         match self.errors.line().as_str() {

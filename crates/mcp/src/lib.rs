@@ -6,6 +6,7 @@ mod client;
 mod elicitation;
 mod expand;
 mod handler;
+mod hidden_files;
 mod http;
 mod launch;
 pub mod limits;

@@ -16,6 +16,7 @@ use url::Url;
 
 use crate::client::{self, RootsChange, ServerClient};
 use crate::handler::ServerEvents;
+use crate::hidden_files::{self, HiddenCause, HiddenFiles};
 use crate::http;
 use crate::launch::{self, LocalServer};
 use crate::limits::{BACKOFF, LIST_PAUSE, MESSAGE_BYTES, STEADY, TRIES};
@@ -159,6 +160,15 @@ impl Loss {
         Self { why, again: TryAgain::Never }
     }
 
+    /// The end of a program.
+    fn of_program(why: &str, cause: HiddenCause) -> Self {
+        match cause {
+            HiddenCause::No => Self::for_now(why.to_owned()),
+            HiddenCause::Maybe => Self::for_now(hidden_files::explained(why)),
+            HiddenCause::Certainly => Self::for_good(hidden_files::explained(why)),
+        }
+    }
+
     /// The failure of a server that may need a login; then that is the reason.
     fn of_remote(why: String, access: Option<&Arc<ServerAccess>>) -> Self {
         match access.and_then(|access| Some((access.clone(), access.login_need()?))) {
@@ -293,10 +303,12 @@ impl Keeper {
         let (site, sandbox, rights, path) = (site.clone(), sandbox.clone(), entry.rights, variables.path());
         let launching = tokio::task::spawn_blocking(move || {
             program::check_program(&program, path.as_ref(), &site.workspace.root).map_err(Loss::for_good)?;
+            let hidden = HiddenFiles::of(&program, &site, sandbox.level());
             launch::launch(program, &site, rights, path.as_ref(), &sandbox)
+                .map(|started| (started, hidden))
                 .map_err(|error| Loss::for_now(format!("it could not be started: {error}")))
         });
-        let started = launching.await.map_err(|error| Loss::for_now(error.to_string()))??;
+        let (started, hidden) = launching.await.map_err(|error| Loss::for_now(error.to_string()))??;
         let streams = started.streams().map_err(|error| Loss::for_now(error.to_string()))?;
         let (mut local, streams) = streams;
         let (source, sink) = json_lines(streams, MESSAGE_BYTES);
@@ -309,8 +321,10 @@ impl Keeper {
             Err(why) => {
                 // Its end says more, if it has ended.
                 let end = tokio::time::timeout(Duration::from_millis(300), local.ended()).await;
-                let why = end.unwrap_or_else(|_| format!("{why}{}", local.last_words()));
-                Err(Loss::for_now(why))
+                Err(match end {
+                    Ok(end) => Loss::of_program(&end, hidden.cause(&local.errors())),
+                    Err(_) => Loss::for_now(format!("{why}{}", local.last_words())),
+                })
             }
         }
     }
@@ -385,6 +399,13 @@ impl LiveServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_certainly_hidden_is_not_tried_again() {
+        let next = |cause| next_try(&Loss::of_program("it ended", cause), 1).is_some();
+        let causes = [HiddenCause::No, HiddenCause::Maybe, HiddenCause::Certainly];
+        assert_eq!(causes.map(next), [true, true, false]);
+    }
 
     #[test]
     fn tries_become_rare_and_come_to_an_end() {

@@ -116,12 +116,52 @@ pub fn for_confined(
 }
 
 fn passes(name: &OsStr, value: &OsStr) -> bool {
-    let is_proxy = |name: &str| {
-        PROXIES.contains(&name.to_ascii_lowercase().as_str()) && !value.as_encoded_bytes().contains(&b'@')
-    };
-    name.to_str().is_some_and(|name| {
-        PASSED.contains(&name) || name.starts_with("LC_") || is_proxy(name) || caches::is_variable(name)
+    let has_password = |name: &str| is_proxy(name) && value.as_encoded_bytes().contains(&b'@');
+    name.to_str().is_some_and(|name| is_ordinary(name) && !has_password(name))
+}
+
+fn is_proxy(name: &str) -> bool {
+    PROXIES.contains(&name.to_ascii_lowercase().as_str())
+}
+
+fn is_ordinary(name: &str) -> bool {
+    PASSED.contains(&name) || name.starts_with("LC_") || is_proxy(name) || caches::is_variable(name)
+}
+
+/// Before the names of variables on their way to a confined program.
+const ON_THE_WAY: &str = "ATTACHE_FOR_GUEST_";
+
+/// What a program that builds the sandbox (bubblewrap, our helper) gets of what the confined program is to
+/// have. It runs before anything is confined, and the dynamic loader and the C library obey many variables
+/// (`LD_*`, `GLIBC_TUNABLES`, `GCONV_PATH`, `LOCPATH`, `MALLOC_*`, `NLSPATH`, `HOSTALIASES`, …; each library
+/// and each system has more). So it gets under their own names only those that every command gets and that
+/// load no code; the rest travels under names that mean nothing, and `on_arrival` gives them their own again.
+pub(crate) fn for_builder(
+    given: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    given.map(|(name, value)| match is_harmless(&name) {
+        true => (name, value),
+        false => (on_the_way(&name), value),
     })
+}
+
+/// The value of a variable that travelled, in the process that is about to become the confined program.
+pub(crate) fn on_arrival(name: &OsStr, get: impl Fn(&OsStr) -> Option<OsString>) -> Option<OsString> {
+    match is_harmless(name) {
+        true => get(name),
+        false => get(&on_the_way(name)),
+    }
+}
+
+fn on_the_way(name: &OsStr) -> OsString {
+    let mut marked = OsString::from(ON_THE_WAY);
+    marked.push(name);
+    marked
+}
+
+fn is_harmless(name: &OsStr) -> bool {
+    let is_set = |name: &str| SET.iter().chain(&SET_BY_DEFAULT).any(|(set, _)| *set == name);
+    name.to_str().is_some_and(|name| is_ordinary(name) || is_set(name))
 }
 
 #[cfg(test)]
@@ -134,6 +174,38 @@ mod tests {
         let ours = ours.map(|(name, value)| (name.into(), value.into()));
         let names: Vec<_> = for_command(ours.into_iter()).map(|(name, _)| name).collect();
         assert!(names.contains(&"HTTPS_PROXY".into()) && !names.contains(&"http_proxy".into()), "{names:?}");
+    }
+
+    #[test]
+    fn what_the_loader_obeys_reaches_the_guest_alone() {
+        let obeyed = [
+            "LD_PRELOAD",
+            "LD_AUDIT",
+            "LD_LIBRARY_PATH",
+            "GLIBC_TUNABLES",
+            "GCONV_PATH",
+            "LOCPATH",
+            "MALLOC_ARENA_MAX",
+            "NLSPATH",
+            "HOSTALIASES",
+            "DYLD_INSERT_LIBRARIES",
+            "API_KEY",
+            "ATTACHE_FOR_GUEST_LD_PRELOAD",
+        ];
+        let names = obeyed.iter().chain(&["PATH", "LC_ALL", "GIT_PAGER", "CI"]);
+        let given = names.clone().map(|name| (OsString::from(name), OsString::from(format!("of {name}"))));
+        let built: Vec<(OsString, OsString)> = for_builder(given).collect();
+        for (name, _) in &built {
+            assert!(!obeyed[..obeyed.len() - 1].iter().any(|obeyed| name == OsStr::new(obeyed)), "{name:?}");
+        }
+        let get = |wanted: &OsStr| {
+            let found = built.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.clone())
+        };
+        for name in names {
+            assert_eq!(on_arrival(OsStr::new(name), get), Some(format!("of {name}").into()), "{name}");
+        }
+        assert_eq!(on_arrival(OsStr::new("LD_BIND_NOW"), get), None);
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub mod regular_file;
 pub mod relay;
 mod sandbox;
 pub mod scratch_file;
+pub mod temporary;
 mod trusted;
 mod version_managers;
 

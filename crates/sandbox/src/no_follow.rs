@@ -1,6 +1,7 @@
 //! Opens what a walk has found without following a link on the way, whatever was swapped meanwhile. Knows no
 //! reach.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
@@ -12,6 +13,13 @@ const DIRECTORY: OFlags =
 
 /// A pipe that took the file's place must not hold the search up.
 const READING: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
+
+/// Nor the one who writes.
+const WRITING: OFlags = OFlags::WRONLY
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
 
 /// A directory by its real path: opened only if that is still its real path.
 pub fn directory(real: &Path) -> Result<OwnedFd, Errno> {
@@ -31,6 +39,26 @@ pub fn anything(real: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
 /// A file by its path below `directory`.
 pub fn file(directory: &OwnedFd, relative: &Path) -> Result<OwnedFd, Errno> {
     open(directory.as_fd(), relative, READING)
+}
+
+/// Something that is there, by its real path, to be written; nothing of it is cut yet.
+pub fn for_writing(real: &Path) -> Result<OwnedFd, Errno> {
+    open(CWD, real, WRITING)
+}
+
+/// A directory in another, made if it is not there.
+pub fn made_directory(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    match fs::mkdirat(directory, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
+        Ok(()) | Err(Errno::EXIST) => fs::openat(directory, name, DIRECTORY, Mode::empty()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A new file in a directory: nothing may be there, a link to nowhere neither.
+pub fn made_file(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let reads = Mode::RUSR | Mode::RGRP | Mode::ROTH;
+    let writes = Mode::WUSR | Mode::WGRP | Mode::WOTH;
+    fs::openat(directory, name, WRITING | OFlags::CREATE | OFlags::EXCL, reads | writes)
 }
 
 #[cfg(target_os = "linux")]
@@ -84,5 +112,25 @@ mod tests {
             assert_eq!(open(handle.as_fd(), Path::new("a/c"), READING).unwrap_err(), Errno::NOENT);
         }
         assert!(directory(&root.join("link")).is_err());
+    }
+
+    #[test]
+    fn nothing_is_made_or_written_by_way_of_a_link() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        std::fs::create_dir(root.join("a")).unwrap();
+        std::fs::write(root.join("file"), "x").unwrap();
+        for (to, from) in [("a", "to a"), ("none", "to none"), ("file", "to file")] {
+            symlink(to, root.join(from)).unwrap();
+        }
+        let handle = directory(&root).unwrap();
+        assert!(made_directory(&handle, OsStr::new("a")).is_ok());
+        assert!(made_directory(&handle, OsStr::new("b")).is_ok());
+        assert!(made_directory(&handle, OsStr::new("to a")).is_err());
+        assert!(made_file(&handle, OsStr::new("new")).is_ok());
+        assert_eq!(made_file(&handle, OsStr::new("to none")).unwrap_err(), Errno::EXIST);
+        assert!(!root.join("none").exists());
+        assert!(for_writing(&root.join("file")).is_ok());
+        assert!(for_writing(&root.join("to file")).is_err());
     }
 }

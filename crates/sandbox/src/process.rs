@@ -20,6 +20,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::environment;
 use crate::limits::ERROR_BYTES;
 
 pub(crate) use guard::MARK;
@@ -106,6 +107,21 @@ fn wiring(
     }
 }
 
+/// What builds a sandbox is not in it yet: it gets nothing of what was given to the program inside.
+fn command_of(
+    line: &Launch,
+    directory: &Path,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> Command {
+    let mut command = Command::new(&line.program);
+    command.args(&line.arguments).current_dir(directory).env_clear();
+    match line.contact {
+        EndReporter::Direct => command.envs(environment),
+        EndReporter::Helper | EndReporter::Init => command.envs(environment::for_builder(environment)),
+    };
+    command
+}
+
 impl ProcessTree {
     /// Starts a program in `directory`, with nothing inherited but its standard streams.
     pub fn start(
@@ -129,8 +145,8 @@ impl ProcessTree {
         let (errors, errors_end) = pipe_with(PipeFlags::CLOEXEC)?;
         set_nonblocking(&output)?;
         set_nonblocking(&errors)?;
-        let mut command = Command::new(&line.program);
-        command.args(&line.arguments).current_dir(directory).env_clear().envs(environment).stdin(input);
+        let mut command = command_of(line, directory, environment);
+        command.stdin(input);
         let inherited = match line.contact {
             EndReporter::Direct => {
                 let errors = error_end.unwrap_or(&output_end);
@@ -267,4 +283,31 @@ impl Drop for ProcessTree {
 fn set_nonblocking(pipe: &OwnedFd) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(pipe)?;
     Ok(rustix::fs::fcntl_setfl(pipe, flags | OFlags::NONBLOCK)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_builds_a_sandbox_loads_nothing_that_its_guest_names() {
+        let names = |contact: EndReporter| -> Vec<OsString> {
+            let line = Launch {
+                program: "/usr/bin/bwrap".into(),
+                arguments: Vec::new(),
+                contact,
+                marked: Vec::new(),
+                streams: StandardStreams::Together,
+            };
+            let given = [("LD_PRELOAD", "/w/evil.so"), ("PATH", "/usr/bin")];
+            let given = given.into_iter().map(|(name, value)| (name.into(), value.into()));
+            let command = command_of(&line, Path::new("/"), given);
+            command.get_envs().map(|(name, _)| name.to_owned()).collect()
+        };
+        for contact in [EndReporter::Helper, EndReporter::Init] {
+            let names = names(contact);
+            assert!(names.contains(&"PATH".into()) && !names.contains(&"LD_PRELOAD".into()), "{names:?}");
+        }
+        assert!(names(EndReporter::Direct).contains(&"LD_PRELOAD".into()), "nothing is built");
+    }
 }

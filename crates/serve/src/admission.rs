@@ -18,7 +18,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 pub(crate) use allowances::ConnectionPlace;
-use allowances::{Allowances, LimitReached};
+use allowances::{Allowances, LimitReached, network};
 pub use allowances::{CallerLimits, ServeLimits};
 pub(crate) use scopes::check_scope;
 
@@ -40,6 +40,11 @@ impl RemoteCaller {
         let unknown = || Requester { name: "unknown".into(), scope: TokenScope::Read };
         let address = extensions.get::<ClientAddress>().and_then(|ClientAddress(address)| *address);
         Self { requester: extensions.get::<Requester>().cloned().unwrap_or_else(unknown), address }
+    }
+
+    /// Where a request comes from, as limits count it: addresses of IPv6 by their network.
+    pub(crate) fn counted_address(extensions: &Extensions) -> Option<IpAddr> {
+        extensions.get::<ClientAddress>().and_then(|ClientAddress(address)| *address).map(network)
     }
 
     /// Somebody who has shown in another way who it is.

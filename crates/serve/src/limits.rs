@@ -105,6 +105,12 @@ pub(crate) const HOOK_BODY_BYTES: usize = 1024 * 1024;
 /// Such bodies at the same moment: whoever sends them has shown nothing yet.
 pub(crate) const HOOK_BODIES: usize = 16;
 
+/// Of them, those that come from one address: a forge sends one event after the other.
+pub(crate) const HOOK_BODIES_PER_ADDRESS: usize = 4;
+
+/// How long such a body may take: a place is held meanwhile, and forges are not slow.
+pub(crate) const HOOK_BODY_TIME: Duration = Duration::from_secs(10);
+
 /// Longest prompt that a template is filled to.
 pub(crate) const HOOK_PROMPT_BYTES: usize = 256 * 1024;
 

@@ -29,6 +29,9 @@ use crate::triggers::{TriggerHost, TriggerRunner, Triggers, Webhooks, keep_sched
 /// Paths that answer without a token.
 pub const OPEN_PATHS: &[&str] = &["/healthz"];
 
+/// Streams of events: where browsers, which can't set headers there, may bring the token in the address.
+pub const EVENT_PATHS: &[&str] = &["/acp", "/api/chat/*/stream"];
+
 /// Below it, a signature takes the place of the token.
 pub const HOOKS_PATH: &str = "/hooks/";
 

@@ -2,6 +2,7 @@
 //! session, in which nobody answers questions.
 
 mod cron;
+mod hook_places;
 mod runner;
 mod schedule;
 mod template;

@@ -21,6 +21,10 @@ impl<T: Tool> Tool for WithArgumentNotes<T> {
         self.0.needs_person()
     }
 
+    fn without_person(&self) -> Option<&'static str> {
+        self.0.without_person()
+    }
+
     fn needs_images(&self) -> bool {
         self.0.needs_images()
     }

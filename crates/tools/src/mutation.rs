@@ -9,6 +9,7 @@ use attache_core::ports::tool::{Access, Location, Presentation, Shown, Site, Wor
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 use attache_core::seen::Sight;
 use attache_sandbox::limits::ERROR_BYTES;
+use attache_sandbox::temporary::is_shared_temporary;
 use attache_sandbox::{LazySandbox, Level};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -19,7 +20,6 @@ use crate::instructions::NestedInstructions;
 use crate::limits::{ANSWER_BYTES, CHANGE_BYTES};
 use crate::locks::PathLocks;
 use crate::outcome::{RunningCall, noted, refused};
-use crate::paths::is_shared_temporary;
 use crate::read_only::nowhere;
 use crate::roots::{gone_workspace, real, touched};
 use crate::snapshots;

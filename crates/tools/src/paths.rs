@@ -164,11 +164,6 @@ fn existing_names(path: &Path) -> usize {
     path.ancestors().find(exists).map_or(0, |existing| existing.components().count())
 }
 
-/// Whether it lies where every command in the full sandbox has an empty directory of its own.
-pub(crate) fn is_shared_temporary(path: &Path) -> bool {
-    ["/tmp", "/var/tmp"].iter().any(|place| path.starts_with(place) && path != Path::new(place))
-}
-
 /// A path as the model can use it in its next call: relative to the workspace's root where it lies below it.
 pub(crate) fn below<'a>(root: &Path, path: &'a Path) -> &'a Path {
     match path.strip_prefix(root) {

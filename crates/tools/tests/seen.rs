@@ -180,6 +180,22 @@ async fn an_unsaved_text_does_not_keep_the_disk_from_being_written() {
     assert!(trial.failed("write", write("mine again\n")).await.contains(CHANGED));
 }
 
+/// Nothing of it is known, as if it had not been read.
+#[tokio::test]
+async fn a_read_that_showed_nothing_is_no_sight() {
+    let trial = Trial::with_file("a.txt", "1\n2\n3\n");
+    let error = trial.failed("read", json!({"path": "a.txt", "offset": 500})).await;
+    assert!(error.contains("skips everything"), "{error}");
+    trial.done("write", write("mine\n")).await;
+    // What was known before stays known.
+    trial.failed("read", json!({"path": "a.txt", "offset": 500})).await;
+    trial.put("a.txt", "theirs\n");
+    assert!(trial.failed("write", write("mine again\n")).await.contains(CHANGED));
+    let trial = Trial::with_file("a.txt", "");
+    trial.failed("read", json!({"path": "a.txt", "offset": 1})).await;
+    trial.done("write", write("mine\n")).await;
+}
+
 #[tokio::test]
 async fn a_file_that_was_read_in_part_is_not_replaced() {
     let trial = Trial::with_file("a.txt", "1\n2\n3\n");

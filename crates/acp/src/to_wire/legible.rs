@@ -15,15 +15,30 @@ pub(super) fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{newline}{fence}")
 }
 
-/// One line that Markdown shows as it is: as code where it holds characters that mean something there.
+/// One line that Markdown shows as it is: as code where it holds characters that mean something there, unless
+/// all of them are in code already.
 pub(super) fn literal(line: &str) -> String {
-    if !line.contains(['`', '*', '_', '[', '<', '~', '\\', '&', '|', '$']) {
+    if is_plain_beside_code(line) {
         return line.to_owned();
     }
     let longest = line.split(|character| character != '`').map(str::len).max().unwrap_or(0);
     let mark = "`".repeat(longest + 1);
     let pad = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
     format!("{mark}{pad}{line}{pad}{mark}")
+}
+
+/// Characters of Markdown, beside the backtick.
+const MEANS_SOMETHING: [char; 9] = ['*', '_', '[', '<', '~', '\\', '&', '|', '$'];
+
+/// Every backtick begins or ends code of its own, and nothing beside the code means anything.
+fn is_plain_beside_code(line: &str) -> bool {
+    let pieces: Vec<&str> = line.split('`').collect();
+    let last = pieces.len() - 1;
+    let is_fine = |(index, piece): (usize, &&str)| match index % 2 {
+        0 => !piece.contains(MEANS_SOMETHING) && (!piece.is_empty() || index == 0 || index == last),
+        _ => !piece.is_empty(),
+    };
+    last % 2 == 0 && pieces.iter().enumerate().all(is_fine)
 }
 
 /// The whole text with what can't be seen made visible: control, direction and zero-width characters as
@@ -105,8 +120,12 @@ mod tests {
             ("it changes a file", "it changes a file"),
             ("/opt/my_dir is outside", "`/opt/my_dir is outside`"),
             ("[yes](http://a)", "`[yes](http://a)`"),
-            ("the rule `edit *` says so", "``the rule `edit *` says so``"),
-            ("`a`", "`` `a` ``"),
+            ("the rule `edit *` says so", "the rule `edit *` says so"),
+            ("`a`", "`a`"),
+            ("`a` *b*", "`` `a` *b* ``"),
+            ("one ` alone", "``one ` alone``"),
+            ("a``b``c", "```a``b``c```"),
+            ("`a``b`", "``` `a``b` ```"),
         ] {
             assert_eq!(literal(line), shown);
         }

@@ -117,9 +117,11 @@ pub(crate) struct AllowedAccess {
     pub(crate) pattern: String,
 }
 
-/// `PERMISSION` or `PERMISSION:PATTERN`; the permission of a server's tool has colons of its own.
+/// `PERMISSION` or `PERMISSION:PATTERN`; the permission of a tool of a server or an agent
+/// has colons of its own.
 fn allowed(text: &str) -> Result<AllowedAccess, String> {
-    let colons = if text.starts_with("mcp:") { 2 } else { 0 };
+    let is_of_other = ["mcp:", "agent:"].iter().any(|kind| text.starts_with(kind));
+    let colons = if is_of_other { 2 } else { 0 };
     let (permission, pattern) = match text.match_indices(':').nth(colons) {
         Some((at, _)) => (&text[..at], &text[at + 1..]),
         None => (text, "*"),
@@ -129,8 +131,8 @@ fn allowed(text: &str) -> Result<AllowedAccess, String> {
         let near = meant_permission(permission).or_else(|| nearest(permission, &known));
         let near = near.map(|near| format!(" (did you mean {near:?}?)")).unwrap_or_default();
         return Err(format!(
-            "there is no permission {permission:?}{near}; give one of {}, the name of a tool or mcp:SERVER:TOOL, and \
-             behind a colon what it is for: 'bash:cargo test *'",
+            "there is no permission {permission:?}{near}; give one of {}, the name of a tool, mcp:SERVER:TOOL or \
+             agent:NAME:TOOL, and behind a colon what it is for: 'bash:cargo test *'",
             known.join(", ")
         ));
     }
@@ -179,6 +181,8 @@ mod tests {
             ("bash", "bash", "*"),
             ("network:http://a:80", "network", "http://a:80"),
             ("mcp:github:create_issue", "mcp:github:create_issue", "*"),
+            ("agent:child:write", "agent:child:write", "*"),
+            ("agent:child:write:src/**", "agent:child:write", "src/**"),
             ("mcp:github:create_issue:x:y", "mcp:github:create_issue", "x:y"),
         ] {
             assert_eq!(rule(text), Ok((permission.to_owned(), pattern.to_owned())), "{text}");

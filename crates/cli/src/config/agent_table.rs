@@ -85,7 +85,7 @@ pub(crate) enum AgentBackend {
     Python {
         /// `package.module:attribute`
         module: String,
-        /// `None`: the workspace's `.venv`, then `python3`.
+        /// A path, or the name of a program of the search path; `None`: that of a `.venv`, then `python3`.
         python: Option<PathBuf>,
         /// Where the module is looked up first.
         directory: PathBuf,
@@ -227,7 +227,7 @@ impl FileReader<'_> {
     fn python(&mut self, table: &AgentTable<'_>) -> Option<AgentBackend> {
         let AgentTable { path, origin, .. } = table;
         let module = self.text_of(table, "module", "\"my_app:agent\"");
-        let python = self.path_of(table, "python");
+        let python = self.program_of(table, "python");
         let directory = self.path_of(table, "directory");
         let environment = self.hidden_table(table, "env");
         let (watch, sandbox) = (self.flag(table, "watch"), self.flag(table, "sandbox"));
@@ -305,6 +305,15 @@ impl FileReader<'_> {
     fn path_of(&mut self, table: &AgentTable<'_>, key: &str) -> Option<PathBuf> {
         let said = self.text_of(table, key, "a path as a string")?;
         Some(self.directory.join(said.value))
+    }
+
+    /// A name without a slash is looked for by who runs it.
+    fn program_of(&mut self, table: &AgentTable<'_>, key: &str) -> Option<PathBuf> {
+        let said = self.text_of(table, key, "a path or the name of a program as a string")?;
+        Some(match said.value.contains('/') {
+            true => self.directory.join(said.value),
+            false => PathBuf::from(said.value),
+        })
     }
 
     fn hidden_table(&mut self, table: &AgentTable<'_>, key: &str) -> Vec<(String, HiddenText)> {

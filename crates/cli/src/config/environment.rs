@@ -9,6 +9,9 @@ use super::error::{nearest, shown};
 use super::keys::{KEYS, SettingInput};
 use super::{Config, ConfigError, SettingOrigin};
 
+/// How the documentation names variables with secrets of webhooks, whatever this configuration says of them.
+const HOOK_SECRETS: &str = "ATTACHE_HOOK_";
+
 /// Variables of ours that are no keys of the configuration.
 const OTHER_VARIABLES: [&str; 3] = ["ATTACHE_HOME", "ATTACHE_LOG", "ATTACHE_TOKEN"];
 
@@ -59,6 +62,8 @@ impl ProcessEnvironment {
 
     /// Sets what the variables say. A variable with our prefix that does not exist is a slip and an error.
     pub(super) fn apply(&self, config: &mut Config, errors: &mut Vec<ConfigError>) {
+        // Whatever the file says a key or a header is in.
+        let named: Vec<String> = config.named_variables().collect();
         let ours = self
             .variables
             .iter()
@@ -71,6 +76,7 @@ impl ProcessEnvironment {
                 (Some(key), Some(text)) => config.assign(key, &SettingInput::Text(text), origin, errors),
                 (Some(_), None) => errors.push(ConfigError { origin, message: "not valid UTF-8".to_owned() }),
                 (None, _) if OTHER_VARIABLES.contains(&variable.as_str()) => {}
+                (None, _) if variable.starts_with(HOOK_SECRETS) || named.contains(&variable) => {}
                 (None, _) => errors.push(ConfigError { origin, message: unknown_variable(&variable) }),
             }
         }

@@ -1076,14 +1076,18 @@ fn agents_of_all_backends_are_read_and_printed_without_their_secrets() {
         "[agents.support]\nbackend = \"ai-sdk\"\nurl = \"http://127.0.0.1:8000/api/chat\"\nhistory = \"last\"\n\
          headers = { Authorization = \"s3cret ${TOKEN}\" }\n\
          [agents.research]\nbackend = \"langgraph\"\nurl = \"http://127.0.0.1:2024\"\nassistant = \"agent\"\n\
-         [agents.own]\nbackend = \"python\"\nmodule = \"my_app:agent\"\nenv = { KEY = \"s3cret\" }\n\
+         [agents.own]\nbackend = \"python\"\nmodule = \"my_app:agent\"\npython = \"python3\"\n\
+         env = { KEY = \"s3cret\" }\n\
          [agents.other]\nbackend = \"acp\"\ncommand = [\"goose\", \"acp\"]\n",
     );
     let config = place.load().unwrap();
     let kinds: Vec<&str> = config.agents.iter().map(|agent| agent.backend.kind()).collect();
     assert_eq!(kinds, ["ai-sdk", "langgraph", "python", "acp"]);
-    let AgentBackend::Python { directory, .. } = &config.agents[2].backend else { panic!("no python") };
+    let AgentBackend::Python { directory, python, .. } = &config.agents[2].backend else {
+        panic!("no python")
+    };
     assert_eq!(*directory, place.path(""));
+    assert_eq!(python.as_deref(), Some(Path::new("python3")));
     let printed = print_config::text(&place.sources(&[], &[]), Path::new("/"));
     assert!(!printed.contains("s3cret"), "{printed}");
     for line in [
@@ -1115,4 +1119,35 @@ fn what_is_wrong_with_an_agent_is_told_with_its_line() {
         let errors = place.errors_with(&[], &[]);
         assert!(errors.contains("~/config.toml:") && errors.contains(words), "{entry}\n{errors}");
     }
+}
+
+#[test]
+fn variables_that_the_configuration_names_are_no_slips() {
+    let hook = "[webhooks.issues]\nsecret_env = \"ATTACHE_HOOK_ISSUES\"\nprompt = \"x\"\n\
+                [mcp.a]\nurl = \"https://a\"\nheaders = { a = \"${ATTACHE_OF_A}\" }\n";
+    let place = Place::with(hook);
+    place.load_with(&[("ATTACHE_HOOK_ISSUES", "s"), ("ATTACHE_OF_A", "s")], &[]).unwrap();
+    Place::with("").load_with(&[("ATTACHE_HOOK_OTHER", "s")], &[]).unwrap();
+    let twice = "[webhooks.a]\nsecret_env = \"S\"\nprompt = \"x\"\n[webhooks.b]\nsecret_env = \"S\"\nprompt = \"x\"\n";
+    let errors = Place::with(twice).errors_with(&[], &[]);
+    assert!(errors.contains(":5: `webhooks.b.secret_env` is S") && errors.contains("of its own"), "{errors}");
+}
+
+#[test]
+fn a_project_gets_no_variable_that_the_user_names_or_that_holds_a_credential() {
+    let place = Place::with(
+        "[mcp.a]\ncommand = \"${HOME}/x\"\nenv = { A = \"${IN_MCP}\" }\n\
+         [agents.b]\nbackend = \"ai-sdk\"\nurl = \"http://b\"\nheaders = { b = \"${IN_AGENT}\" }\n\
+         [telemetry]\nheaders = { c = \"${IN_TELEMETRY}\" }\n",
+    );
+    let given = [("HOME", "/h"), ("AWS_SESSION_TOKEN", "t"), ("ATTACHE_TOKEN", "t"), ("GREETING", "hi")];
+    let config = place.load_with(&given, &[]).unwrap();
+    let names: Vec<String> = config.key_variables(&ProcessEnvironment::from_pairs(&given)).collect();
+    let is_withheld = |wanted: &str| names.iter().any(|name| name == wanted);
+    for name in
+        ["IN_MCP", "IN_AGENT", "IN_TELEMETRY", "AWS_SESSION_TOKEN", "ATTACHE_TOKEN", "ANTHROPIC_API_KEY"]
+    {
+        assert!(is_withheld(name), "{name}: {names:?}");
+    }
+    assert!(!is_withheld("HOME") && !is_withheld("GREETING"), "{names:?}");
 }

@@ -95,8 +95,19 @@ impl FileReader<'_> {
                 self.refuse(origin, mismatch(&path, "a table with secret_env and prompt", &found_item(item)));
                 continue;
             };
-            let webhook = self.webhook(name, &TriggerTable { path, entries, origin }, config);
-            config.webhooks.extend(webhook);
+            let table = TriggerTable { path, entries, origin };
+            let Some(webhook) = self.webhook(name, &table, config) else { continue };
+            let variable = &webhook.secret.value;
+            if let Some(other) = config.webhooks.iter().find(|known| known.secret.value == *variable) {
+                // A signature does not say which hook it is for.
+                let message = format!(
+                    "`{}.secret_env` is {variable}, as `{}.secret_env` is: each hook needs a secret of its own",
+                    table.path, other.trigger.path
+                );
+                self.refuse(webhook.secret.origin.clone(), message);
+                continue;
+            }
+            config.webhooks.push(webhook);
         }
     }
 

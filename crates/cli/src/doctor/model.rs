@@ -10,7 +10,7 @@ use super::{Finding, prompt};
 use crate::config::{Provider, ProviderWire};
 use crate::credentials::ApiKey;
 use crate::providers::{self, Examined, LiveProviders, ProviderState, Standing, THREE_WAYS_LISTED, why_not};
-use crate::setup::Sources;
+use crate::setup::{Sources, foreign_agent_here};
 
 /// Why the configured providers have no model, or the ways to get one. What `session/new` says of a provider
 /// that only a variable names, or that was too slow for it, is said here, too.
@@ -66,6 +66,14 @@ pub(super) async fn check(sources: &Sources) -> Vec<Finding> {
     let keys = sources.credentials.read();
     let standings = providers::standings(&sources.config, &keys);
     let Some(model) = configured.clone().or(usual) else {
+        if let Some(agent) = foreign_agent_here(sources) {
+            let mut findings = vec![Finding::ok(
+                "model",
+                format!("none, and none is needed: the agent {agent} has its own"),
+            )];
+            findings.extend(others(&standings, sources, None, Finding::warn).await);
+            return findings;
+        }
         return none_available(&standings, sources, &live).await;
     };
     let how = if configured.is_some() { "configured" } else { "the first available one" };

@@ -7,7 +7,7 @@ use attache_http::{
     AccessCheck, AccessRules, BearerToken, ListenerAddress, NamedToken, PageLogins, QueryToken, Requester,
     TokenDigest, TokenTable, host_names,
 };
-use attache_serve::{CallerLimits, HOOKS_PATH, OPEN_PATHS, ServeLimits};
+use attache_serve::{CallerLimits, EVENT_PATHS, HOOKS_PATH, OPEN_PATHS, ServeLimits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::answer;
@@ -29,7 +29,7 @@ pub(super) fn check(
         origins: origins(settings),
         open_paths: OPEN_PATHS,
         signed_paths: &[HOOKS_PATH],
-        query_token: QueryToken::OnEventStreams,
+        query_token: QueryToken::OnEventStreams(EVENT_PATHS),
         logins: Some(logins),
     })
 }

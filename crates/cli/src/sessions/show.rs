@@ -87,7 +87,8 @@ impl Printer<'_> {
         line("session", &plain(row.id.as_str()))?;
         line("title", &self.paint.paint(Colour::Bold, &title(row)))?;
         line("workspace", &plain(&row.workspace_root.to_string_lossy()))?;
-        line("agent", &plain(&row.agent.to_string()))?;
+        // As the next turn has it, not as the session began.
+        line("agent", &plain(row.metadata.mode().unwrap_or(&row.agent)))?;
         if let Some(model) = &row.model {
             line("model", &plain(&model.to_string()))?;
         }

@@ -313,6 +313,12 @@ async fn attache_behind_attache_shows_thoughts_calls_and_diffs_as_its_own() {
     assert!(updates.iter().any(|update| update["sessionUpdate"] == "agent_thought_chunk"));
     let asked = agent.client.received().into_iter().find(is_question).unwrap();
     assert!(asked["params"]["toolCall"]["title"].as_str().unwrap().contains("a.txt"), "{asked}");
+    // The reason of the one behind, once; it is told in the question alone.
+    assert_eq!(asked.to_string().matches("Asks because: ").count(), 1, "{asked}");
+    assert!(!asked.to_string().contains("unknown what this tool touches"), "{asked}");
+    assert!(!updates.iter().any(|update| update.to_string().contains("Asks because")), "{updates:?}");
+    let runs: Vec<_> = updates.iter().filter(|update| update["status"] == "in_progress").collect();
+    assert!(runs.windows(2).all(|pair| pair[0] != pair[1]), "{runs:?}");
     let live = text_of(&updates);
     agent.finish(&home).await;
     // It keeps its sessions: nothing has to be told again.
@@ -322,6 +328,36 @@ async fn attache_behind_attache_shows_thoughts_calls_and_diffs_as_its_own() {
     again.finish(&home).await;
     assert_eq!(home.orphans(), []);
     drop(inner);
+}
+
+#[tokio::test]
+async fn attache_behind_attache_asks_about_each_command_and_runs_it_by_itself() {
+    let command = "call bash {\"command\": \"touch new.txt\"}";
+    let (home, _inner) =
+        nested(&format!("on \"touch\"\n  {command}\n  ---\n  text \"Done.\"\non *\n  text \"Hi.\"\n"));
+    let (agent, session) = opened(&home).await;
+    agent.client.always_choose("allow_once");
+    assert_eq!(told(&agent, &session, "touch").await, "Done.");
+    if let Some(asked) = agent.client.received().into_iter().find(is_question) {
+        assert!(!asked["params"]["options"].to_string().contains("always"), "{asked}");
+    }
+    let told = agent.client.received();
+    assert!(!told.iter().any(|message| message.to_string().contains("did not start attache")), "{told:?}");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_is_told_the_conversation_does_not_name_the_session_after_it() {
+    let (home, _inner) = nested("on *\n  text \"Hi there.\"\n");
+    let (agent, session) = opened(&home).await;
+    told(&agent, &session, "hello").await;
+    let fork = json!({ "sessionId": session, "cwd": home.workspace(), "mcpServers": [] });
+    let copy = agent.client.expect("session/fork", fork).await["sessionId"].as_str().unwrap().to_owned();
+    assert_eq!(told(&agent, &copy, "and now").await, "Hi there.");
+    assert_eq!(told(&agent, &copy, "and then").await, "Hi there.");
+    let listed = agent.client.expect("session/list", json!({})).await.to_string();
+    assert!(!listed.contains("began before"), "{listed}");
+    agent.finish(&home).await;
 }
 
 #[tokio::test]

@@ -124,6 +124,41 @@ async fn nothing_is_advertised_that_it_chooses_itself() {
 }
 
 #[tokio::test]
+async fn no_model_has_to_be_configured_for_it() {
+    let peer = Peer::ai_sdk("ai").await;
+    let home = home_without_model(&ai_sdk_entry(&peer.address, ""));
+    let mut command = home.command();
+    command.args(["chat", "-p", "--agent", "support", "hi"]).stdin(std::process::Stdio::null());
+    let ran = command.output().await.unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{ran:?}");
+    assert!(said.contains("Hello world"), "{ran:?}");
+    let (agent, session) = opened(&home).await;
+    assert_eq!(told(&agent, &session, "hi").await, "Hello world");
+    let said = told(&agent, &session, "/model").await;
+    assert_eq!(said, "The agent `support` chooses the model itself.");
+    let said = told(&agent, &session, "/thought").await;
+    assert_eq!(said, "The agent `support` chooses how much it thinks itself.");
+    let said = told(&agent, &session, "/status").await;
+    assert!(said.contains("- Model: The agent `support` chooses the model itself."), "{said}");
+    let said = told(&agent, &session, "/help").await;
+    assert!(said.contains("/status") && !said.contains("/compact"), "{said}");
+    agent.finish(&home).await;
+    // An agent of this process does need one.
+    let build = home.start();
+    build.initialize().await;
+    let new = json!({ "cwd": home.workspace(), "mcpServers": [] });
+    assert_eq!(build.client.request("session/new", new).await.unwrap_err().code, -32000);
+    build.finish(&home).await;
+    let path = home.home().join("config.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("agent = \"support\"\n{config}")).unwrap();
+    let doctor = home.command().arg("doctor").output().await.unwrap();
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(found.contains("none is needed: the agent support has its own"), "{found}");
+}
+
+#[tokio::test]
 async fn a_server_with_a_history_of_its_own_is_sent_the_last_message() {
     let peer = Peer::ai_sdk("ai").await;
     let home = home_with(&ai_sdk_entry(&peer.address, "history = \"last\"\n"), "");
@@ -150,6 +185,7 @@ async fn what_goes_wrong_is_said_and_the_next_prompt_works() {
     let home = home_with(&ai_sdk_entry(&peer.address, ""), "");
     let (agent, session) = opened(&home).await;
     let error = agent.prompt(&session, "please fail").await.unwrap_err();
+    assert!(error.message.contains("the agent `support`: "), "{error:?}");
     assert!(error.message.contains("the model is broken"), "{error:?}");
     let error = agent.prompt(&session, "open a page").await.unwrap_err();
     assert!(error.message.contains("left the call of `page` without a result"), "{error:?}");

@@ -110,6 +110,51 @@ async fn each_mistake_of_a_server_is_told_and_ends_the_turn_alone() {
     agent.finish(&home).await;
 }
 
+fn stream(chunks: &[&str]) -> String {
+    let events: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    format!("{HEAD}{events}data: [DONE]\n\n")
+}
+
+#[tokio::test]
+async fn a_call_that_is_told_as_a_whole_is_announced_first_and_a_new_step_may_bring_what_was_asked_for() {
+    let asks = stream(&[
+        r#"{"type":"start"}"#,
+        r#"{"type":"start-step"}"#,
+        r#"{"type":"tool-input-available","toolCallId":"c","toolName":"refund","input":{"amount":5}}"#,
+        r#"{"type":"tool-approval-request","approvalId":"a","toolCallId":"c"}"#,
+        r#"{"type":"finish-step"}"#,
+        r#"{"type":"finish"}"#,
+    ]);
+    let goes_on = stream(&[
+        r#"{"type":"start"}"#,
+        r#"{"type":"start-step"}"#,
+        r#"{"type":"tool-output-available","toolCallId":"c","output":"refunded"}"#,
+        r#"{"type":"text-start","id":"t"}"#,
+        r#"{"type":"text-delta","id":"t","delta":"Done."}"#,
+        r#"{"type":"text-end","id":"t"}"#,
+        r#"{"type":"finish-step"}"#,
+        r#"{"type":"finish"}"#,
+    ]);
+    let address = endpoint(vec![asks, goes_on]).await;
+    let home = home_with(&ai_sdk_entry(&address, ""), "");
+    let (agent, session) = opened(&home).await;
+    agent.client.always_choose("allow_once");
+    let mark = agent.client.mark();
+    assert_eq!(told(&agent, &session, "refund").await, "Done.");
+    let live = agent.client.updates_since(mark, &session);
+    assert_eq!(calls(&live), [("c".to_owned(), "completed".to_owned())]);
+    agent.finish(&home).await;
+    let again = home.start();
+    again.initialize().await;
+    let loaded = again.load(&session, &home.workspace()).await;
+    for updates in [&live, &loaded] {
+        let first = updates.iter().find(|update| update["toolCallId"] == "c").unwrap();
+        assert_eq!(first["sessionUpdate"], "tool_call", "{updates:?}");
+    }
+    assert_eq!(calls(&loaded), calls(&live));
+    again.finish(&home).await;
+}
+
 #[tokio::test]
 async fn what_passes_by_itself_is_tried_again_while_nothing_was_said() {
     let busy = "HTTP/1.1 503 Busy\r\nretry-after: 0\r\nconnection: close\r\n\r\n".to_owned();

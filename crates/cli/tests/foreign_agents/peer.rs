@@ -88,6 +88,16 @@ pub(crate) fn home_with(agent: &str, script: &str) -> Home {
     home
 }
 
+/// The same without any model, whatever runs on this machine.
+pub(crate) fn home_without_model(agent: &str) -> Home {
+    let home = Home::new(env!("CARGO_BIN_EXE_attache"), "").with_variable("SUPPORT_TOKEN", "s3cret");
+    std::fs::write(home.home().join("config.toml"), format!("[agents.support]\n{agent}\n")).unwrap();
+    let vendors = ["OLLAMA", "LLAMACPP", "VLLM", "LMSTUDIO"].into_iter();
+    // Nobody listens on this port.
+    vendors
+        .fold(home, |home, vendor| home.with_variable(&format!("{vendor}_BASE_URL"), "http://127.0.0.1:1/v1"))
+}
+
 pub(crate) fn ai_sdk_entry(address: &str, more: &str) -> String {
     format!(
         "backend = \"ai-sdk\"\nurl = \"http://{address}/api/chat\"\n\

@@ -12,9 +12,9 @@ pub(super) fn commands(facts: &Facts<'_>, agent: Commands) -> String {
     let (writes, reach) = match (agent, containment) {
         (Commands::Any, Containment::Full) => (
             "run in a sandbox. They write to the workspace, the other directories and `$TMPDIR`, the scratch directory, which \
-             lasts for the session; all else is read-only, and `/tmp` is each command's own. Commands known to only read write \
-             to `$TMPDIR` alone.",
-            "Credentials, agents' and editors' configuration, `.git/config` and `.git/hooks` are out of reach.",
+             lasts for the session; all else is read-only; `/tmp` is each command's own. Those known to only read write to \
+             `$TMPDIR` alone.",
+            "Credentials can't be read; agents' and editors' configuration, `.git/config` and `.git/hooks` can't be changed.",
         ),
         (Commands::Any, Containment::Reduced) => (
             "run in a reduced sandbox. They write to the workspace, the other directories and `$TMPDIR`, the scratch directory, \
@@ -52,13 +52,15 @@ fn without_network_of_its_own(agent: Commands, containment: Containment) -> &'st
              session."
         }
         (Commands::OnlyReading, Containment::Full) => {
-            "run in a sandbox, without network and with the workspace read-only. `/tmp` is each command's own; `$TMPDIR` is \
-             the scratch directory and lasts for the session. Credentials and agents' configuration are out of reach."
+            "run in a sandbox, without network and with the workspace read-only; redirections into files are refused. `/tmp` \
+             is each command's own. Credentials can't be read."
         }
         (Commands::OnlyReading, Containment::Reduced) => {
-            "run in a reduced sandbox, without network. Credentials are out of reach."
+            "run in a reduced sandbox, without network; redirections into files are refused. Credentials are out of reach."
         }
-        (Commands::OnlyReading, Containment::None | Containment::ExplicitlyOff) => "run without a sandbox.",
+        (Commands::OnlyReading, Containment::None | Containment::ExplicitlyOff) => {
+            "run without a sandbox; redirections into files are refused."
+        }
     }
 }
 

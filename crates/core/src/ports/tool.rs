@@ -279,7 +279,11 @@ pub trait Tool: Send + Sync + Debug {
     }
     /// Whether its calls are for a person to answer: not offered where there is none.
     fn needs_person(&self) -> bool {
-        false
+        self.without_person().is_some()
+    }
+    /// For such a tool: the answer to a call of it where there is none, whatever its arguments are.
+    fn without_person(&self) -> Option<&'static str> {
+        None
     }
     /// Whether its results are pictures: not offered to a model that takes none.
     fn needs_images(&self) -> bool {

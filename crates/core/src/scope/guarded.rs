@@ -235,6 +235,8 @@ impl Guarded {
         }
         let own = self.is_own(path, scratch).then_some("what is attache's own");
         let name = own.or_else(|| self.protected_name(path))?;
+        // The name of a file that is named already would say it twice.
+        let name = if path.ends_with(name) { "it" } else { name };
         Some(format!(
             "{} is protected: {name} may not be changed by an agent; tell the user what to change there",
             path.display()
@@ -408,6 +410,9 @@ mod tests {
             }
         }
         assert_eq!(guarded.protects(Path::new("/home/ada/w/bin/x"), Path::new(SCRATCH)), None);
+        let told = |path: &str| guarded.protects(Path::new(path), Path::new(SCRATCH)).unwrap();
+        assert!(told("/w/.git/config").starts_with("/w/.git/config is protected: it may not be changed"));
+        assert!(told("/w/.git/hooks/x").contains(": .git/hooks may not be changed"));
         assert_eq!(guarded.hides(Path::new("/people/bob/.ssh/config"), Path::new(SCRATCH)), None);
     }
 

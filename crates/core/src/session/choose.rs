@@ -293,6 +293,7 @@ impl Session {
     ) -> Result<Chosen, HubError> {
         self.take_lease().await?;
         let (before, mode_before) = (self.row.clone(), self.chosen()?.agent);
+        let was_foreign = self.current_foreign().is_some();
         apply(self);
         let is_same = self.chosen().is_ok_and(|chosen| chosen.agent == mode_before);
         let change = if is_same { ModeChange::None } else { ModeChange::Another };
@@ -300,6 +301,9 @@ impl Session {
         if stored.is_err() {
             // What is not stored is not chosen.
             self.row = before;
+        }
+        if self.current_foreign().is_some() != was_foreign {
+            self.list_commands();
         }
         self.go_on().await;
         stored

@@ -59,7 +59,7 @@ pub(crate) async fn help(session: &mut Session, _arguments: &str) -> Result<Stri
         let hint = command.input_hint.as_ref().map(|hint| format!(" [{}]", hint.to_uppercase()));
         format!("- `/{}{}`: {}", command.name, hint.unwrap_or_default(), command.description)
     };
-    Ok(session.knowledge.commands().iter().map(line).collect::<Vec<_>>().join("\n"))
+    Ok(session.listed_commands().iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 pub(crate) async fn skills(session: &mut Session, _arguments: &str) -> Result<String, HubError> {
@@ -81,7 +81,10 @@ pub(crate) async fn status(session: &mut Session, _arguments: &str) -> Result<St
     let totals = session.read_record().await?.row.totals;
     let mut lines = vec![
         format!("- Mode: `{}`", chosen.agent),
-        format!("- Model: {}", model_name(&chosen)),
+        match session.own_choice("the model", "model") {
+            Some(own) => format!("- Model: {own}"),
+            None => format!("- Model: {}", model_name(&chosen)),
+        },
         format!("- Approval: `{}`", chosen.approval.as_str()),
         format!("- Workspace: `{}`", session.row.workspace_root.display()),
         format!(
@@ -129,6 +132,9 @@ pub(crate) async fn agents(session: &mut Session, _arguments: &str) -> Result<St
 }
 
 pub(crate) async fn model(session: &mut Session, wanted: &str) -> Result<String, HubError> {
+    if let Some(own) = session.own_choice("the model", "model") {
+        return Ok(own);
+    }
     let chosen = match wanted {
         "" => session.chosen()?,
         wanted => session.set_model(model_named(session, wanted)?).await?,
@@ -167,6 +173,9 @@ pub(super) fn model_named(session: &Session, wanted: &str) -> Result<ModelRef, H
 }
 
 pub(crate) async fn thought(session: &mut Session, wanted: &str) -> Result<String, HubError> {
+    if let Some(own) = session.own_choice("how much it thinks", "thought_level") {
+        return Ok(own);
+    }
     let chosen = match wanted {
         "" => session.chosen()?,
         DEFAULT_THOUGHT => session.set_thought(None).await?,

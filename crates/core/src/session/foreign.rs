@@ -34,6 +34,25 @@ impl Session {
         self.hub.ports.backend.abilities(agent)
     }
 
+    /// The agent of the next turn, if it lives elsewhere.
+    pub(super) fn current_foreign(&self) -> Option<Agent> {
+        self.current_agent().ok().filter(|agent| self.abilities(agent).is_some())
+    }
+
+    /// What such an agent has in the place of a choice of ours: its own option of this category, if it has one.
+    pub(super) fn own_choice(&self, what: &str, category: &str) -> Option<String> {
+        let agent = self.current_foreign()?;
+        let itself = format!("The agent `{}` chooses {what} itself", agent.id);
+        let options = self.agent_options(&agent);
+        let option = options.iter().find(|option| option.category.as_deref() == Some(category));
+        Some(match option {
+            Some(AgentOption { id, current, .. }) => {
+                format!("{itself}: `{current}` now. Its option `{id}` sets another one.")
+            }
+            None => format!("{itself}."),
+        })
+    }
+
     /// The choice of a session whose agent has its own models.
     pub(super) fn chosen_of_foreign(&self, agent: &Agent) -> Result<Chosen, HubError> {
         Ok(Chosen {

@@ -89,8 +89,12 @@ impl SessionKnowledge {
     /// Lists the prompts of servers behind the other commands.
     fn list(&mut self, prompts: &[ServerPrompt]) {
         self.commands = self.commands_of_files.with_prompts(prompts);
+    }
+
+    /// Participants see these from now on.
+    fn show(&self, listed: SlashCommands) {
         if let KnowledgeLook::Known = self.look {
-            self.feed.send_replace(KnownCommands::All(self.commands.clone()));
+            self.feed.send_replace(KnownCommands::All(listed));
         }
     }
 }
@@ -158,6 +162,15 @@ impl Session {
     /// What can be typed now, told to whoever is attached once all of it is known.
     pub(super) fn list_commands(&mut self) {
         self.knowledge.list(self.servers.prompts());
+        self.knowledge.show(self.listed_commands());
+    }
+
+    /// Without those that would only be refused now; they are known all the same, so that they are no prompts.
+    pub(super) fn listed_commands(&self) -> SlashCommands {
+        match self.current_foreign() {
+            Some(_) => self.knowledge.commands.without_compaction(),
+            None => self.knowledge.commands.clone(),
+        }
     }
 
     /// The index stays as it was when the prompt was first assembled.

@@ -55,16 +55,25 @@ fn rejection_with(about: &About, decision: &Decision) -> String {
     }
 }
 
-/// The same where no one could be asked.
-fn nobody(about: &About) -> &'static str {
+/// The same where no one could be asked; `planned` is the call, as far as it is understood.
+fn nobody(about: &About, planned: Option<&Planned>) -> String {
     match about {
-        About::Permission(_) => "no one is connected who could allow it",
+        About::Permission(permission) => {
+            let refusal = nobody_allows(&permission.why);
+            planned.map_or_else(|| refusal.clone(), |planned| planned.untouched(&refusal))
+        }
         About::Questions(_) => {
             "no one is connected who could answer; use your judgement and say what you assumed, or ask in your text and end \
              your turn"
+                .to_owned()
         }
-        About::ModeSwitch(_) => "no one is connected who could switch the mode",
+        About::ModeSwitch(_) => "no one is connected who could switch the mode".to_owned(),
     }
+}
+
+/// Why a call does not run that a person would have to allow, where there is none.
+pub(super) fn nobody_allows(why: &str) -> String {
+    format!("refused because {why}; no one is connected who could allow it")
 }
 
 impl Turn {
@@ -191,6 +200,7 @@ impl Turn {
 
     /// Whether the call may go on, and what the model is told if not.
     fn meaning(&self, decision: &Decision, about: &About, index: Option<usize>) -> (Action, Option<String>) {
+        let planned = index.and_then(|index| self.calls[index].planned());
         match decision {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => {
                 (Action::Allow, None)
@@ -198,7 +208,7 @@ impl Turn {
             Decision::Reject | Decision::RejectBecause(_) => {
                 let text = match self.hub.ports.settings.people {
                     People::Present => rejection_with(about, decision),
-                    People::Absent | People::OnlyAProgram => nobody(about).to_owned(),
+                    People::Absent | People::OnlyAProgram => nobody(about, planned),
                 };
                 let text = match index {
                     Some(index) => self.calls[index].warned(&text),
@@ -206,7 +216,7 @@ impl Turn {
                 };
                 (Action::Deny, Some(text))
             }
-            Decision::Nobody => (Action::Deny, Some(nobody(about).to_owned())),
+            Decision::Nobody => (Action::Deny, Some(nobody(about, planned))),
             Decision::End(reason) => (Action::Deny, Some((*reason).to_owned())),
         }
     }

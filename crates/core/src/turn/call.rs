@@ -13,6 +13,7 @@ use super::unreadable::{bare, failed_title};
 use super::{Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::hooks;
+use crate::hub::People;
 use crate::ids::CallId;
 use crate::legible::legible;
 use crate::metadata::only_own;
@@ -139,7 +140,14 @@ impl Call {
                     "`{tool_name}` is not available to a subagent of the {} agent: say in your last message what is to be done",
                     agent.id
                 ),
-                Some(instead) => format!("`{tool_name}` is not available {instead}"),
+                // Its words are about changes; what changes nothing is simply not there.
+                Some(instead) if tool.spec().effect == Effect::Mutates => {
+                    format!("`{tool_name}` is not available {instead}")
+                }
+                Some(_) => format!(
+                    "the {} agent does not have `{tool_name}`: use the tools it has, or answer",
+                    agent.id
+                ),
                 None => format!("`{tool_name}` is not available to the {} agent", agent.id),
             });
         }
@@ -150,11 +158,15 @@ impl Call {
         if tool.needs_images() && !model.images {
             return Err(format!("`{tool_name}` shows images, and {} does not take any", model.model));
         }
-        let input = as_object(input)?;
+        // Advice about arguments helps nobody where the call can come to nothing.
+        let has_person = turn.hub.ports.settings.people == People::Present;
+        let refusal = tool.without_person().filter(|_| !has_person);
+        let insist = |why: String| refusal.map_or(why, str::to_owned);
+        let input = as_object(input).map_err(insist)?;
         // A tool that panics over its arguments fails this call, not the turn.
         let planned = AssertUnwindSafe(tool.plan(input, &turn.site())).catch_unwind().await;
         let crashed = |_| Err("internal error: the tool crashed over these arguments; it was not run".into());
-        let plan = planned.unwrap_or_else(crashed)?;
+        let plan = planned.unwrap_or_else(crashed).map_err(insist)?;
         Ok(Planned { tool, plan })
     }
 

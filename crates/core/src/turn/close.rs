@@ -62,7 +62,14 @@ impl CutShort {
             true => reason.to_owned(),
             false => format!("{NOT_RUN}: {reason}"),
         };
-        Self { begun: reason.to_owned(), not_begun }
+        // What had begun was run: its reason must not begin with the words of the others.
+        let why = reason.strip_prefix(NOT_RUN).map(|why| why.trim_start_matches(": "));
+        let begun = match why {
+            Some(CANCELLED) => "cancelled while it ran".to_owned(),
+            Some(why) => format!("{why} while it ran"),
+            None => reason.to_owned(),
+        };
+        Self { begun, not_begun }
     }
 
     /// The process that ran the turn is gone.
@@ -75,11 +82,7 @@ impl CutShort {
 
     fn of(&self, open: &OpenCall) -> String {
         if open.runs == RunsWhere::Elsewhere && open.has_input() {
-            let why = self
-                .begun
-                .strip_prefix(NOT_RUN)
-                .map_or(self.begun.as_str(), |why| why.trim_start_matches(": "));
-            return format!("{why}; it may have had effects");
+            return format!("{}; it may have had effects", self.begun);
         }
         match (open.state, open.may_have_done_something) {
             // Its beginning is recorded before it does anything.
@@ -99,6 +102,9 @@ impl CutShort {
 }
 
 const NOT_RUN: &str = "not run";
+
+/// Why a turn ended that its user stopped.
+const CANCELLED: &str = "the turn was cancelled";
 
 /// Why a call of such a turn has no result.
 pub(crate) fn reason_of(end: &TurnEnd) -> &str {
@@ -256,5 +262,34 @@ pub(crate) fn failed(call_id: CallId, reason: &str) -> Chunk {
         error_text: reason.to_string(),
         marks: ToolMarks::default(),
         rest: Rest::none(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(reason: &str, state: ToolState, runs: RunsWhere) -> String {
+        CutShort::by(reason).of(&OpenCall {
+            call_id: CallId::new("c"),
+            tool_name: "bash".into(),
+            state,
+            input: None,
+            may_have_done_something: true,
+            runs,
+        })
+    }
+
+    #[test]
+    fn only_a_call_that_had_begun_may_have_had_effects() {
+        let (begun, waits) = (ToolState::OutputAvailable, ToolState::InputAvailable);
+        let cancelled = reason_of(&TurnEnd::Aborted);
+        let effects = "cancelled while it ran; it may have had effects";
+        assert_eq!(told(cancelled, begun, RunsWhere::Here), effects);
+        assert_eq!(told(cancelled, waits, RunsWhere::Elsewhere), effects);
+        assert_eq!(told(cancelled, waits, RunsWhere::Here), "not run: the turn was cancelled");
+        assert_eq!(told("it broke", waits, RunsWhere::Here), "not run: it broke");
+        let ended = told(reason_of(&TurnEnd::StepLimit), begun, RunsWhere::Here);
+        assert_eq!(ended, "the turn reached its step limit while it ran; it may have had effects");
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Turn;
+use super::answer::nobody_allows;
 use super::call::{Call, CallPlan, Grant, Planned};
 use crate::hub::People;
 use crate::ports::client::{About, Ask, Permission};
@@ -77,7 +78,7 @@ impl Turn {
             },
             (Action::Deny, _) => Gate::Refused(planned.untouched(&self.refusal(&verdict))),
             (Action::Ask, People::Absent) => {
-                Gate::Refused(planned.untouched("no one is connected who could allow it"))
+                Gate::Refused(planned.untouched(&nobody_allows(&verdict.why_asked())))
             }
             (Action::Ask, People::Present | People::OnlyAProgram) => {
                 let about = self.about_permission(call, judged);

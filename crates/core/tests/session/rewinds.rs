@@ -13,7 +13,7 @@ use attache_core::ports::client::Answer;
 use attache_core::ports::snapshots::MoveOutcome;
 use attache_core::ports::tool::Site;
 use attache_core::ports::{BoxFuture, FileMover};
-use attache_core::rewind::{LeftFile, MovedFiles, NotCovered};
+use attache_core::rewind::{LeftFile, MovedFiles, NotCovered, NotCoveredKind};
 use attache_core::snapshot::{FileMove, FileState, SnapshotShelf};
 
 use crate::world::*;
@@ -332,7 +332,10 @@ async fn the_model_is_told_once_what_was_taken_back_and_what_is_still_there() {
     say(&session, "three").await;
     let told = last_request(&world);
     assert!(told.contains("The user took back what came after this point"), "{told}");
-    assert!(told.contains("Not covered:") && told.contains("nobody knows"), "{told}");
+    assert!(
+        told.contains("may have changed files that were not put back") && told.contains("nobody knows"),
+        "{told}"
+    );
     say(&session, "four").await;
     assert_eq!(last_request(&world).matches("took back").count(), 1, "told once");
     world.check_rest(session.id());
@@ -343,8 +346,19 @@ fn files_that_a_command_may_have_changed_are_not_said_to_be_changed_by_others() 
     let left = LeftFile { path: "/w/a".into(), reason: "it was changed".into() };
     let mut moved = MovedFiles { conflicts: vec![left], ..MovedFiles::default() };
     assert!(moved.in_words("/w".as_ref()).contains("Changed by others since"));
-    moved.not_covered.push(NotCovered { what: "sed -i".into(), reason: "unknown".into() });
-    assert!(moved.in_words("/w".as_ref()).contains("by others or by what is not covered"));
+    let sed = NotCovered { what: "sed -i".into(), kind: NotCoveredKind::Call, reason: "unknown".into() };
+    moved.not_covered.extend([
+        sed.clone(),
+        sed,
+        NotCovered { what: "/w/b".into(), kind: NotCoveredKind::File, reason: "too large".into() },
+    ]);
+    let told = moved.in_words("/w".as_ref());
+    assert!(told.contains("by others or by what is named below"), "{told}");
+    assert!(
+        told.contains("were not put back; look at those before you rely on them:\n- `sed -i`: unknown\n"),
+        "{told}"
+    );
+    assert!(told.ends_with("before you rely on them:\n- `b`: too large"), "{told}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -20,6 +20,8 @@ pub(super) struct AcpCall {
     pub(super) input: Option<Value>,
     pub(super) output: Option<Value>,
     pub(super) stage: AcpCallStage,
+    /// How it was told last while it ran: the same is not told again.
+    told: Option<Presentation>,
     /// What was recorded of it while it ran.
     progress_bytes: usize,
     pub(super) use_of: UseOfCall,
@@ -55,9 +57,9 @@ pub(super) enum CallNews {
 
 impl AcpCall {
     pub(super) fn new(call_id: CallId, tool_name: String, shown: Presentation, use_of: UseOfCall) -> Self {
-        let (blocks, input, output, progress_bytes) = (Vec::new(), None, None, 0);
+        let (blocks, input, output, told, progress_bytes) = (Vec::new(), None, None, None, 0);
         let stage = AcpCallStage::Begun;
-        Self { call_id, tool_name, shown, blocks, input, output, stage, progress_bytes, use_of }
+        Self { call_id, tool_name, shown, blocks, input, output, stage, told, progress_bytes, use_of }
     }
 
     pub(super) fn start(&self) -> Chunk {
@@ -101,7 +103,7 @@ impl AcpCall {
         match self.stage {
             AcpCallStage::Begun if self.input.is_some() => self.tell_input(out),
             AcpCallStage::Whole if news == CallNews::Something => self.tell_input(out),
-            AcpCallStage::Runs if news == CallNews::Something => self.progress(news, out),
+            AcpCallStage::Runs if news == CallNews::Something => self.progress(out),
             AcpCallStage::Begun
             | AcpCallStage::Whole
             | AcpCallStage::Asked
@@ -110,15 +112,21 @@ impl AcpCall {
         }
     }
 
-    pub(super) fn progress(&mut self, news: CallNews, out: &mut Vec<Chunk>) {
+    /// It is asked about, and shown like this. The yes to that is recorded as its first progress.
+    pub(super) fn asked_as(&mut self, shown: &Presentation) {
+        (self.stage, self.told) = (AcpCallStage::Asked, Some(shown.clone()));
+    }
+
+    pub(super) fn progress(&mut self, out: &mut Vec<Chunk>) {
         if self.stage == AcpCallStage::Begun {
             self.tell_input(out);
         }
-        let is_first = self.stage != AcpCallStage::Runs;
+        let (is_first, is_new) = (self.told.is_none(), self.told.as_ref() != Some(&self.shown));
         self.stage = AcpCallStage::Runs;
         let bytes = weight(&self.shown);
         let fits = self.progress_bytes + bytes <= PROGRESS_BYTES;
-        if is_first || (fits && news == CallNews::Something) {
+        if is_first || (fits && is_new) {
+            self.told = Some(self.shown.clone());
             self.progress_bytes += bytes;
             out.push(Chunk::ToolOutputAvailable {
                 call_id: self.call_id.clone(),

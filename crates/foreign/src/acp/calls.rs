@@ -8,11 +8,12 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::chunk::Chunk;
 use attache_core::ids::CallId;
-use attache_core::ports::tool::Presentation;
+use attache_core::ports::tool::{Presentation, ToolKind};
 use serde_json::{Value, json};
 
 use super::call::{AcpCall, AcpCallStage, UseOfCall};
 use super::present::{self, TerminalTexts};
+use super::question::QuestionContent;
 use crate::limits::CALLS;
 
 /// All calls of one answer.
@@ -35,6 +36,16 @@ pub(super) struct CallInQuestion {
     pub(super) tool_name: String,
     pub(super) input: Value,
     pub(super) shown: Presentation,
+    /// Why the agent asks, where it says so in words that we know.
+    pub(super) reason: Option<String>,
+}
+
+impl CallInQuestion {
+    /// Whether it runs a command. Some agents say no kind.
+    pub(super) fn is_command(&self) -> bool {
+        let may_run = matches!(self.shown.kind, None | Some(ToolKind::Execute | ToolKind::Other));
+        may_run && self.input.get("command").is_some_and(|command| !command.is_null())
+    }
 }
 
 /// One message about a call, in the form of an update.
@@ -101,6 +112,8 @@ impl CallBook {
         // What the question says of its progress is no progress.
         let mut update = update;
         update.fields.status = None;
+        let content = QuestionContent::of(update.fields.content.take());
+        update.fields.content = content.of_call;
         self.updated(update, terminals, out)?;
         let is_late = self.calls.get(&id).is_some_and(|call| call.stage > AcpCallStage::Whole);
         let key = if is_late { self.ask_beside(&id, out)? } else { id };
@@ -108,12 +121,17 @@ impl CallBook {
         if call.stage == AcpCallStage::Begun {
             call.tell_input(out);
         }
-        call.stage = AcpCallStage::Asked;
+        let mut shown = call.shown.clone();
+        if !content.shown.is_empty() {
+            shown.content = present::content(&content.shown, terminals);
+        }
+        call.asked_as(&shown);
         Ok(Some(CallInQuestion {
             call_id: call.call_id.clone(),
             tool_name: call.tool_name.clone(),
             input: call.whole_input(),
-            shown: call.shown.clone(),
+            shown,
+            reason: content.reason,
         }))
     }
 
@@ -164,7 +182,7 @@ impl CallBook {
         let status = said.fields.status;
         let news = call.take(said.fields, terminals);
         match status {
-            Some(ToolCallStatus::InProgress) => call.progress(news, out),
+            Some(ToolCallStatus::InProgress) => call.progress(out),
             Some(status @ (ToolCallStatus::Completed | ToolCallStatus::Failed)) => call.settle(status, out),
             Some(_) | None => call.more(news, out),
         }

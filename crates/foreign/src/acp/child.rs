@@ -53,11 +53,19 @@ pub(super) enum ChildNews {
     Gone(AgentEnd),
 }
 
+/// Whether the program is attache itself. It runs its commands in a sandbox of its own, and shows them in
+/// terminals by a relay that would not reach it out of a terminal of ours.
+fn holds_its_commands(command: &[String]) -> bool {
+    let name = command.first().and_then(|program| Path::new(program).file_name());
+    name.is_some_and(|name| name == "attache")
+}
+
 /// Everything that is offered is served: by the client of the session, or by us.
 fn introduction(settings: &AcpSettings) -> Introduction {
     let files = FileSystemCapabilities::new().read_text_file(true).write_text_file(true);
+    let terminal = !holds_its_commands(&settings.command);
     let capabilities: ClientCapabilities =
-        unattended_capabilities().fs(files).terminal(true).elicitation(asked_of_a_person());
+        unattended_capabilities().fs(files).terminal(terminal).elicitation(asked_of_a_person());
     Introduction::new("attache", settings.version, capabilities)
 }
 
@@ -245,5 +253,20 @@ async fn elicit(services: &Services, question: ElicitationQuestion) {
         }
         Ok(FormAnswer::Declined) => question.decline(),
         Ok(FormAnswer::Dismissed) | Err(_) => question.cancel(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attache_holds_its_commands_itself_wherever_it_is_installed() {
+        for (program, holds) in
+            [("attache", true), ("/opt/bin/attache", true), ("goose", false), ("/w/attache/goose", false)]
+        {
+            assert_eq!(holds_its_commands(&[program.to_owned(), "acp".to_owned()]), holds, "{program}");
+        }
+        assert!(!holds_its_commands(&[]));
     }
 }

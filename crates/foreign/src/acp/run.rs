@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 use super::calls::TooManyCalls;
 use super::child::ChildNews;
 use super::failed;
-use super::session::{AgentSession, Ready};
+use super::session::{AgentSession, BegunWith, Ready};
 use super::translate::Translator;
 use crate::ForeignError;
 use crate::agent::{
@@ -56,7 +56,7 @@ impl AcpRun {
         let (turn, news) = mpsc::channel(WAITING_NEWS);
         ready.child.link.set_turn(Some(turn));
         let ticket = ready.child.client.start_prompt(ready.theirs.clone(), prompt);
-        let kept = RunEvent::Keep(session.kept_value(&ready.theirs));
+        let kept = RunEvent::Keep(session.kept_value(&ready));
         Self {
             session,
             ready,
@@ -85,7 +85,9 @@ impl AcpRun {
     fn update(&mut self, update: SessionUpdate) {
         match update {
             SessionUpdate::SessionInfoUpdate(info) => {
-                if let MaybeUndefined::Value(title) = info.title
+                // Of one that began with a hand-over, it would be the words of the hand-over.
+                if self.ready.begun_with == BegunWith::Prompt
+                    && let MaybeUndefined::Value(title) = info.title
                     && !title.trim().is_empty()
                 {
                     self.events.push_back(RunEvent::Title(super::present::title(&title)));
@@ -131,12 +133,17 @@ impl AcpRun {
         match asked {
             Ok(Some(call)) => {
                 self.questions.insert(call.call_id.clone(), question);
+                let description = call.reason.clone();
+                let about = match call.is_command() {
+                    true => RunAskAbout::Command { description },
+                    false => RunAskAbout::Permission { description },
+                };
                 self.events.push_back(RunEvent::Ask(Box::new(RunAsk {
                     call_id: call.call_id,
                     approval_id: None,
                     tool: call.tool_name,
                     presentation: Some(call.shown),
-                    about: RunAskAbout::Permission { description: None },
+                    about,
                     rest: Rest::none(),
                 })));
                 self.events.push_back(RunEvent::Waits);

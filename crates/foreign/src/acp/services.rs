@@ -1,8 +1,8 @@
 //! What an ACP agent wants done on its client's side: texts and terminals. The client of the session does what
 //! it offers, this machine the rest; both within the session's directories. Asks nobody: the agent did.
 
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use agent_client_protocol_schema::v1::{
@@ -14,12 +14,12 @@ use attache_acp_client::ClientCall;
 use attache_core::ports::Delegate;
 use attache_core::ports::delegate::{DelegateError, Lines, Offers, TerminalCommand, TerminalExit};
 use attache_core::ports::tool::{Access, Workspace};
-use attache_core::scope::{AccessReach, reach};
 use attache_rpc::ErrorObject;
 use attache_sandbox::LazySandbox;
 
 use super::terminals::{OwnTerminal, TerminalBook};
-use crate::limits::{CLIENT_FILE_BYTES, TERMINAL_BYTES};
+use crate::limits::TERMINAL_BYTES;
+use crate::session_files::{self, FileAccess};
 
 /// Who works for the agent of one session.
 #[derive(Clone, Debug)]
@@ -110,25 +110,25 @@ impl Services {
     }
 
     async fn read(&self, request: ReadTextFileRequest) -> Result<String, ErrorObject> {
-        let path = self.within(request.path, Access::ReadPath)?;
+        let path = self.within(request.path, Access::ReadPath).await?;
         let lines = Lines { first: request.line, count: request.limit };
         match self.client(|offers| offers.reads_texts) {
             Some(client) => client.read_text(&path, lines).await.map_err(refused),
             None => {
                 let workspace = self.workspace()?;
-                let text = blocking(move || read_text(&workspace, &path)).await?;
+                let text = blocking(move || session_files::read(&workspace, &path)).await?;
                 Ok(cut(&text, lines))
             }
         }
     }
 
     async fn write(&self, request: WriteTextFileRequest) -> Result<(), ErrorObject> {
-        let path = self.within(request.path, Access::WritePath)?;
+        let path = self.within(request.path, Access::WritePath).await?;
         match self.client(|offers| offers.writes_texts) {
             Some(client) => client.write_text(&path, request.content).await.map_err(refused),
             None => {
                 let workspace = self.workspace()?;
-                blocking(move || write_text(&workspace, &path, &request.content)).await
+                blocking(move || session_files::write(&workspace, &path, &request.content)).await
             }
         }
     }
@@ -136,7 +136,7 @@ impl Services {
     async fn create(&self, request: CreateTerminalRequest) -> Result<String, ErrorObject> {
         let CreateTerminalRequest { command, args, env, cwd, output_byte_limit, .. } = request;
         let directory = match cwd {
-            Some(directory) => self.within(directory, Access::ReadPath)?,
+            Some(directory) => self.within(directory, Access::ReadPath).await?,
             None => self.workspace()?.root.clone(),
         };
         let command = TerminalCommand {
@@ -162,16 +162,17 @@ impl Services {
         }
     }
 
-    /// The path as it may be touched. Names alone are looked at here; what they lead to is, where it is opened.
-    fn within(&self, path: PathBuf, access: fn(PathBuf) -> Access) -> Result<PathBuf, ErrorObject> {
+    /// The path as it may be touched. What it leads to is judged here for the client, who opens it by its name,
+    /// and once more where it is opened.
+    async fn within(&self, path: PathBuf, access: FileAccess) -> Result<PathBuf, ErrorObject> {
         if !path.is_absolute() {
             return Err(ErrorObject::invalid_params(format!("the path {} is not absolute", path.display())));
         }
         let workspace = self.workspace()?;
-        match outside(&workspace, access(path.clone())) {
-            None => Ok(path),
-            Some(reason) => Err(ErrorObject::invalid_params(reason)),
-        }
+        session_files::permitted(&workspace, &access(path.clone())).map_err(ErrorObject::invalid_params)?;
+        let named = path.clone();
+        blocking(move || session_files::check(&workspace, &named, access)).await?;
+        Ok(path)
     }
 }
 
@@ -184,65 +185,6 @@ fn as_shell_line(command: TerminalCommand) -> TerminalCommand {
         }
         false => command,
     }
-}
-
-/// Why a path may not be touched.
-fn outside(workspace: &Workspace, access: Access) -> Option<String> {
-    match reach(&access, workspace, &[]) {
-        AccessReach::Inside => None,
-        AccessReach::Outside(place) => {
-            Some(format!("{} is outside of the session's directories", place.display()))
-        }
-        AccessReach::Protected(reason) => Some(reason),
-    }
-}
-
-/// With every link followed; of a file that does not exist, those of its directory.
-fn real(path: &Path) -> io::Result<PathBuf> {
-    match path.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let (parent, name) = path.parent().zip(path.file_name()).ok_or(error)?;
-            Ok(real(parent)?.join(name))
-        }
-        found => found,
-    }
-}
-
-/// Where a path leads, if that lies in a root as well. A root may itself be named by a link.
-fn led(workspace: &Workspace, path: &Path, access: fn(PathBuf) -> Access) -> io::Result<PathBuf> {
-    let real = real(path)?;
-    let named = workspace.roots().find_map(|root| {
-        let below = real.strip_prefix(root.canonicalize().ok()?).ok()?;
-        Some(root.join(below))
-    });
-    match outside(workspace, access(named.unwrap_or_else(|| real.clone()))) {
-        None => Ok(real),
-        Some(reason) => Err(io::Error::new(io::ErrorKind::PermissionDenied, reason)),
-    }
-}
-
-fn read_text(workspace: &Workspace, path: &Path) -> io::Result<String> {
-    let real = led(workspace, path, Access::ReadPath)?;
-    let file = std::fs::File::open(real)?;
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::other("this is no file"));
-    }
-    let mut bytes = Vec::new();
-    file.take(CLIENT_FILE_BYTES + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > CLIENT_FILE_BYTES {
-        return Err(io::Error::other(format!("larger than {} MiB", CLIENT_FILE_BYTES / 1024 / 1024)));
-    }
-    String::from_utf8(bytes).map_err(|_| io::Error::other("this is no text in UTF-8"))
-}
-
-fn write_text(workspace: &Workspace, path: &Path, text: &str) -> io::Result<()> {
-    let real = led(workspace, path, Access::WritePath)?;
-    if let Some(parent) = real.parent() {
-        std::fs::create_dir_all(parent)?;
-    }
-    // In place: a file keeps its mode, its owner and its other names.
-    let mut file = std::fs::OpenOptions::new().write(true).create(true).truncate(true).open(real)?;
-    file.write_all(text.as_bytes())
 }
 
 /// Lines are counted from 1.

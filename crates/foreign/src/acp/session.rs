@@ -43,6 +43,7 @@ struct ChildSlot {
 struct Theirs {
     id: TheirId,
     knows: Knows,
+    begun_with: BegunWith,
 }
 
 /// What the agent's session has of our conversation.
@@ -52,6 +53,19 @@ pub(super) enum Knows {
     /// Everything but the message that is answered now.
     Conversation,
 }
+
+/// What the first prompt of the agent's session begins with. Its title is made of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BegunWith {
+    /// Words of the person.
+    Prompt,
+    /// The conversation that it did not know.
+    Handover,
+}
+
+/// As it is kept with our session.
+const BEGUN_WITH: &str = "begun_with";
+const HANDOVER: &str = "handover";
 
 /// What a session of the agent needs.
 #[derive(Clone, Debug)]
@@ -71,6 +85,7 @@ pub(super) struct Ready {
     pub(super) child: Child,
     pub(super) theirs: TheirId,
     pub(super) knows: Knows,
+    pub(super) begun_with: BegunWith,
 }
 
 impl AgentSession {
@@ -94,15 +109,24 @@ impl AgentSession {
     }
 
     /// What is kept with our session so that another process finds the agent's.
-    pub(super) fn kept_value(&self, theirs: &TheirId) -> Value {
-        json!({ "session": theirs, "of": self.id.as_str() })
+    pub(super) fn kept_value(&self, ready: &Ready) -> Value {
+        let mut kept = json!({ "session": ready.theirs, "of": self.id.as_str() });
+        match ready.begun_with {
+            BegunWith::Prompt => {}
+            BegunWith::Handover => kept[BEGUN_WITH] = HANDOVER.into(),
+        }
+        kept
     }
 
     /// A copy of our session has what the first one kept: one session of the agent is not shared.
-    fn kept_id(&self, kept: &KeptState) -> Option<TheirId> {
+    fn kept(&self, kept: &KeptState) -> Option<(TheirId, BegunWith)> {
         let of = kept.value.get("of")?.as_str()?;
         let session = kept.value.get("session")?.as_str()?;
-        (of == self.id.as_str()).then(|| TheirId::new(session))
+        let begun_with = match kept.value.get(BEGUN_WITH).and_then(Value::as_str) {
+            Some(HANDOVER) => BegunWith::Handover,
+            Some(_) | None => BegunWith::Prompt,
+        };
+        (of == self.id.as_str()).then(|| (TheirId::new(session), begun_with))
     }
 
     /// The agent, with a session that has the conversation or nothing of it.
@@ -122,11 +146,11 @@ impl AgentSession {
             }
         };
         child.link.set_news(wish.news.clone());
-        let wanted = wish.kept.as_ref().and_then(|kept| self.kept_id(kept));
+        let wanted = wish.kept.as_ref().and_then(|kept| self.kept(kept));
         let fits = slot.theirs.as_ref().is_some_and(|theirs| match theirs.knows {
             // A new one is told the conversation, whatever that is.
             Knows::Nothing => true,
-            Knows::Conversation => wanted.as_ref() == Some(&theirs.id),
+            Knows::Conversation => wanted.as_ref().is_some_and(|(wanted, _)| *wanted == theirs.id),
         });
         if !fits {
             slot.theirs = None;
@@ -134,15 +158,20 @@ impl AgentSession {
             slot.theirs = Some(theirs);
         }
         let Some(theirs) = &slot.theirs else { return Err(ForeignError::new("the agent has no session")) };
-        let ready = Ready { child: child.clone(), theirs: theirs.id.clone(), knows: theirs.knows };
+        let ready = Ready {
+            child: child.clone(),
+            theirs: theirs.id.clone(),
+            knows: theirs.knows,
+            begun_with: theirs.begun_with,
+        };
         self.choose(&ready, &wish.options).await?;
         Ok(ready)
     }
 
     /// From the first prompt on, the agent's session is one of this conversation.
-    pub(super) async fn prompted(&self) {
+    pub(super) async fn prompted(&self, begun_with: BegunWith) {
         if let Some(theirs) = &mut self.slot.lock().await.theirs {
-            theirs.knows = Knows::Conversation;
+            (theirs.knows, theirs.begun_with) = (Knows::Conversation, begun_with);
         }
     }
 
@@ -163,7 +192,7 @@ impl AgentSession {
         &self,
         child: &Child,
         wish: &SessionWish,
-        wanted: Option<TheirId>,
+        wanted: Option<(TheirId, BegunWith)>,
     ) -> Result<Theirs, ForeignError> {
         let passed = passed_on(&wish.servers, &child.client.agent().agent_capabilities.mcp_capabilities);
         if !passed.left_out.is_empty() {
@@ -181,9 +210,12 @@ impl AgentSession {
             place.additional.clone_from(&wish.additional);
         }
         place.servers = passed.servers;
-        if let Some(wanted) = wanted {
+        if let Some((wanted, begun_with)) = wanted {
             match self.again(child, &wanted, &place).await {
-                Some(Ok(opened)) => return Ok(self.took(child, opened, Knows::Conversation)),
+                Some(Ok(opened)) => {
+                    let theirs = self.took(child, opened, Knows::Conversation);
+                    return Ok(Theirs { begun_with, ..theirs });
+                }
                 Some(Err(failure)) if child.client.is_closed() => return Err(self.failed(child, &failure)),
                 Some(Err(failure)) => child.link.tell(AgentWord::Notice {
                     severity: "warning",
@@ -234,7 +266,7 @@ impl AgentSession {
         if is_changed {
             child.link.tell(AgentWord::OptionsChanged);
         }
-        Theirs { id: session_id, knows }
+        Theirs { id: session_id, knows, begun_with: BegunWith::Prompt }
     }
 
     /// Tells the agent what was chosen of its options and does not hold yet.

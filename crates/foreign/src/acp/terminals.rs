@@ -2,7 +2,6 @@
 //! Knows by which name the agent has them, and what each shows.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +9,13 @@ use std::time::Duration;
 
 use attache_core::ports::delegate::{DelegateError, Terminal, TerminalCommand, TerminalExit, TerminalOutput};
 use attache_core::ports::tool::{NetworkGrant, Shown, Site, Workspace, WriteGrant};
+use attache_sandbox::LazySandbox;
+use attache_sandbox::environment::for_command;
 use attache_sandbox::process::{CommandEnd, ExitCause, ProcessTree, Sink, watch};
-use attache_sandbox::{LazySandbox, environment};
 use tokio::sync::watch as told;
 
 use super::present::{TerminalTexts, fenced};
+use crate::held_words::HeldCommand;
 use crate::limits::TERMINALS;
 
 /// By the names that the agent has. Cheap to clone.
@@ -203,15 +204,14 @@ impl OwnTerminal {
         command: &TerminalCommand,
     ) -> io::Result<Self> {
         let site = site(workspace);
-        let words: Vec<OsString> =
-            std::iter::once(&command.program).chain(&command.arguments).map(OsString::from).collect();
-        let given = || command.environment.iter().map(|(name, value)| (name.into(), value.into()));
-        let kept: Vec<OsString> = given().map(|(name, _): (OsString, OsString)| name).collect();
+        let TerminalCommand { program, arguments, environment, directory, .. } = command;
+        let held = HeldCommand { program, arguments, environment, directory };
+        let (network, writes) = (NetworkGrant::Granted, WriteGrant::Granted);
         let confined =
-            sandbox.confine_talking(&site, NetworkGrant::Granted, WriteGrant::Granted, words, kept)?;
-        let ours = environment::for_command(std::env::vars_os());
-        let directory = confined.directory.clone().unwrap_or_else(|| command.directory.clone());
-        let tree = ProcessTree::start(&confined.line(), &directory, ours.chain(given()))?;
+            sandbox.confine_talking(&site, network, writes, held.words(&workspace.root), held.kept())?;
+        let ours = for_command(std::env::vars_os());
+        let directory = confined.directory.clone().unwrap_or_else(|| workspace.root.clone());
+        let tree = ProcessTree::start(&confined.line(), &directory, ours.chain(held.variables()))?;
         let limit = usize::try_from(command.output_bytes).unwrap_or(usize::MAX);
         let printed = Arc::new(Mutex::new(PrintedTail { bytes: Vec::new(), limit, is_cut: false }));
         let mut sink = KeepPrinted(printed.clone());

@@ -1,12 +1,10 @@
 //! One answer of an AI SDK endpoint: its chunks in order, its approvals as questions, and the next POST once
 //! they are decided.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 
 use attache_core::chunk::{Chunk, FinishReason, json as chunk_json};
 use attache_core::ids::CallId;
-use attache_core::metadata::OWN_KEY;
 use attache_core::part::Part;
 use attache_core::ports::BoxFuture;
 use serde_json::Value;
@@ -92,10 +90,9 @@ impl AiSdkRun {
         if self.finished.is_some() {
             return Ok(());
         }
-        let data = &*without_ours(data);
         let chunk = chunk_json::decode(data)
             .map_err(|error| ForeignError::new(format!("the agent sent what is no AI SDK chunk: {error}")))?;
-        match chunk {
+        match chunk.without_own_marks() {
             Chunk::Error { error_text, .. } => Err(ForeignError::new(error_text)),
             Chunk::Abort { reason, .. } => {
                 let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
@@ -156,20 +153,6 @@ impl ForeignRun for AiSdkRun {
         self.stream = None;
         Box::pin(std::future::ready(()))
     }
-}
-
-/// What an app says under our own key would be taken for ours.
-fn without_ours(data: &str) -> Cow<'_, str> {
-    if !data.contains("\"attache\"") {
-        return Cow::Borrowed(data);
-    }
-    let Ok(mut value) = serde_json::from_str::<Value>(data) else { return Cow::Borrowed(data) };
-    for key in ["toolMetadata", "providerMetadata"] {
-        if let Some(Value::Object(fields)) = value.get_mut(key) {
-            fields.shift_remove(OWN_KEY);
-        }
-    }
-    Cow::Owned(value.to_string())
 }
 
 fn tools_of(parts: &[Part]) -> HashMap<CallId, String> {

@@ -1,5 +1,6 @@
 //! Finds the interpreter of an agent.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::ForeignError;
@@ -10,57 +11,134 @@ const IN_ENVIRONMENT: &str = ".venv/bin/python";
 /// What is looked for on the search path.
 const ON_PATH: [&str; 2] = ["python3", "python"];
 
-/// The configured one, that of the workspace or of the agent's directory, or the one on the search path.
+/// Where one is looked for, in this order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InterpreterPlaces<'a> {
+    /// The session's directory, if a program of it may be run.
+    pub(super) workspace: Option<&'a Path>,
+    /// The agent's.
+    pub(super) directory: &'a Path,
+    pub(super) search_path: Option<&'a OsStr>,
+}
+
+/// The configured one and no other; else that of an environment, or the one on the search path.
 pub(super) fn find(
     configured: Option<&Path>,
-    places: &[&Path],
-    search_path: Option<&std::ffi::OsStr>,
+    places: InterpreterPlaces<'_>,
 ) -> Result<PathBuf, ForeignError> {
     if let Some(configured) = configured {
-        let found = places.iter().map(|place| place.join(configured)).find(|path| path.is_file());
-        // The configuration makes every path one below its own directory, the name of a program too.
-        let by_name = || on_path(search_path, Path::new(configured.file_name()?));
-        return found.or_else(by_name).ok_or_else(|| {
-            let text = format!(
-                "there is no interpreter at {}: `python` of this agent names it",
-                configured.display()
-            );
-            ForeignError::new(text)
-        });
+        return find_configured(configured, places);
     }
-    let own = places.iter().map(|place| place.join(IN_ENVIRONMENT)).find(|path| path.is_file());
-    let found = || ON_PATH.iter().find_map(|name| on_path(search_path, Path::new(name)));
+    let environments = places.workspace.into_iter().chain([places.directory]);
+    let own = environments.map(|place| place.join(IN_ENVIRONMENT)).find(|path| path.is_file());
+    let found = || ON_PATH.iter().find_map(|name| on_path(places.search_path, Path::new(name)));
     own.or_else(found).ok_or_else(|| {
-        let text = "there is no Python: neither a .venv in the workspace nor python3 on the search path; set `python` \
-                    of this agent";
-        ForeignError::new(text)
+        let looked = match places.workspace {
+            Some(_) => "a .venv in the workspace or in the agent's directory",
+            None => "a .venv in the agent's directory",
+        };
+        ForeignError::new(format!(
+            "there is no Python: neither {looked} nor python3 on the search path; set `python` of this agent"
+        ))
     })
 }
 
-fn on_path(search_path: Option<&std::ffi::OsStr>, name: &Path) -> Option<PathBuf> {
-    std::env::split_paths(search_path?).map(|place| place.join(name)).find(|path| path.is_file())
+/// A name is looked for on the search path, a path is one.
+fn find_configured(configured: &Path, places: InterpreterPlaces<'_>) -> Result<PathBuf, ForeignError> {
+    let is_name = !configured.as_os_str().as_encoded_bytes().contains(&b'/');
+    let (found, place) = match is_name {
+        true => (on_path(places.search_path, configured), "called"),
+        false => (Some(places.directory.join(configured)).filter(|path| path.is_file()), "at"),
+    };
+    found.ok_or_else(|| {
+        let on_path = if is_name { " on the search path" } else { "" };
+        ForeignError::new(format!(
+            "there is no interpreter {place} {}{on_path}: `python` of this agent names it",
+            configured.display()
+        ))
+    })
+}
+
+/// Entries that are not absolute would name another place in each directory.
+fn on_path(search_path: Option<&OsStr>, name: &Path) -> Option<PathBuf> {
+    let mut places = std::env::split_paths(search_path?).filter(|place| place.is_absolute());
+    places.find_map(|place| Some(place.join(name)).filter(|path| path.is_file()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_workspaces_environment_comes_before_the_search_path() {
-        let (workspace, bin) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        std::fs::write(bin.path().join("python3"), "").unwrap();
-        let path = bin.path().as_os_str();
-        let found = || find(None, &[workspace.path()], Some(path)).unwrap();
-        assert_eq!(found(), bin.path().join("python3"));
-        std::fs::create_dir_all(workspace.path().join(".venv/bin")).unwrap();
-        std::fs::write(workspace.path().join(IN_ENVIRONMENT), "").unwrap();
-        assert_eq!(found(), workspace.path().join(IN_ENVIRONMENT));
+    struct Machine(tempfile::TempDir);
+
+    impl Machine {
+        /// With these files below it, and a program on the search path.
+        fn with(files: &[&str]) -> Self {
+            let machine = Self(tempfile::tempdir().unwrap());
+            for file in ["bin/python3"].iter().chain(files) {
+                let path = machine.at(file);
+                std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+                std::fs::write(path, "").unwrap();
+            }
+            machine
+        }
+
+        fn at(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        /// Below the machine.
+        fn found(&self, configured: Option<&str>, workspace: Option<&str>) -> Result<String, String> {
+            let (workspace, directory) = (workspace.map(|name| self.at(name)), self.at("agent"));
+            let search_path = self.at("bin").into_os_string();
+            let places = InterpreterPlaces {
+                workspace: workspace.as_deref(),
+                directory: &directory,
+                search_path: Some(&search_path),
+            };
+            let found = find(configured.map(Path::new), places).map_err(|error| error.message)?;
+            Ok(found.strip_prefix(self.0.path()).unwrap().to_str().unwrap().to_owned())
+        }
     }
 
     #[test]
-    fn a_configured_one_that_is_missing_is_named() {
-        let workspace = tempfile::tempdir().unwrap();
-        let error = find(Some(Path::new("venv/bin/python")), &[workspace.path()], None).unwrap_err();
-        assert!(error.message.contains("venv/bin/python"), "{}", error.message);
+    fn an_environment_comes_before_the_search_path() {
+        assert_eq!(Machine::with(&[]).found(None, Some("w")).unwrap(), "bin/python3");
+        let machine = Machine::with(&["agent/.venv/bin/python"]);
+        assert_eq!(machine.found(None, Some("w")).unwrap(), "agent/.venv/bin/python");
+        let machine = Machine::with(&["w/.venv/bin/python", "agent/.venv/bin/python"]);
+        assert_eq!(machine.found(None, Some("w")).unwrap(), "w/.venv/bin/python");
+    }
+
+    #[test]
+    fn the_environment_of_a_workspace_that_nobody_trusts_is_left() {
+        let machine = Machine::with(&["w/.venv/bin/python"]);
+        assert_eq!(machine.found(None, None).unwrap(), "bin/python3");
+        assert!(machine.found(Some(".venv/bin/python"), None).is_err());
+    }
+
+    #[test]
+    fn a_name_is_looked_for_on_the_search_path_only() {
+        let machine = Machine::with(&["agent/python3.12", "w/python3.12"]);
+        assert_eq!(machine.found(Some("python3"), Some("w")).unwrap(), "bin/python3");
+        let error = machine.found(Some("python3.12"), Some("w")).unwrap_err();
+        assert!(error.contains("called python3.12 on the search path"), "{error}");
+    }
+
+    #[test]
+    fn a_path_that_is_not_there_is_named_and_nothing_else_is_run() {
+        let machine = Machine::with(&["agent/venv/bin/python"]);
+        assert_eq!(machine.found(Some("venv/bin/python"), None).unwrap(), "agent/venv/bin/python");
+        for missing in ["/nope/python3", "nope/python3", "./python3"] {
+            let error = machine.found(Some(missing), Some("w")).unwrap_err();
+            assert!(error.contains(missing), "{error}");
+        }
+    }
+
+    #[test]
+    fn entries_of_the_search_path_that_are_not_absolute_are_passed_over() {
+        for path in ["", ".", "bin:"] {
+            assert_eq!(on_path(Some(OsStr::new(path)), Path::new("Cargo.toml")), None, "{path}");
+        }
     }
 }

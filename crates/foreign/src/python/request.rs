@@ -1,6 +1,7 @@
 //! What tools of the agent ask the client for: texts, terminals, answers. Checked against the session's scope;
 //! what changes something or asks a person is a call of the answer, judged like any other.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,15 +11,16 @@ use attache_core::ports::Delegate;
 use attache_core::ports::client::{Choice, Question, Said, Selection};
 use attache_core::ports::delegate::Lines;
 use attache_core::ports::tool::{Access, Workspace};
-use attache_core::scope::{AccessReach, reach};
 use serde_json::Value;
 
-use super::terminal;
+use super::{PythonSettings, terminal};
 use crate::agent::{RunAsk, RunAskAbout, RunDecision};
+use crate::session_files::{self, FileAccess};
 
 /// What a request needs of its session.
 #[derive(Clone, Debug)]
 pub(super) struct RequestPlace {
+    pub(super) settings: Arc<PythonSettings>,
     pub(super) workspace: Arc<Workspace>,
     pub(super) client: Option<Arc<dyn Delegate>>,
 }
@@ -77,35 +79,24 @@ impl Request {
         CallId::new(format!("request-{}", self.id))
     }
 
-    /// The call that stands for it, from its beginning.
-    pub(super) fn call(&self) -> [Chunk; 2] {
-        let marks =
-            || ToolMarks { dynamic: Some(true), provider_executed: Some(true), ..ToolMarks::default() };
-        let tool_name = self.kind.tool();
-        let begins = Chunk::ToolInputStart {
+    /// The call that stands for it.
+    pub(super) fn call(&self) -> Chunk {
+        let marks = ToolMarks { dynamic: Some(true), provider_executed: Some(true), ..ToolMarks::default() };
+        Chunk::ToolInputAvailable {
             call_id: self.call_id(),
-            tool_name: tool_name.to_owned(),
-            input_encoding: None,
-            marks: marks(),
-            rest: Rest::none(),
-        };
-        let whole = Chunk::ToolInputAvailable {
-            call_id: self.call_id(),
-            tool_name: tool_name.to_owned(),
+            tool_name: self.kind.tool().to_owned(),
             input: self.params.clone(),
-            marks: marks(),
+            marks,
             rest: Rest::none(),
-        };
-        [begins, whole]
+        }
     }
 
     /// What is asked about it.
     pub(super) fn ask(&self) -> RunAsk {
         let about = match self.kind {
             RequestKind::Ask => RunAskAbout::Questions(vec![question(&self.params)]),
-            RequestKind::ReadText | RequestKind::WriteText | RequestKind::Terminal => {
-                RunAskAbout::Permission { description: None }
-            }
+            RequestKind::ReadText | RequestKind::WriteText => RunAskAbout::Permission { description: None },
+            RequestKind::Terminal => RunAskAbout::Command { description: None },
         };
         RunAsk {
             call_id: self.call_id(),
@@ -183,12 +174,13 @@ async fn read(place: &RequestPlace, params: &Value) -> Result<Value, String> {
         u32::try_from(number).ok()
     };
     let lines = Lines { first: count("line"), count: count("limit") };
-    place.check(Access::ReadPath(path.clone()))?;
+    place.check(&path, Access::ReadPath).await?;
     if let Some(client) = place.client.as_ref().filter(|client| client.offers().reads_texts) {
         let text = client.read_text(&path, lines).await.map_err(|error| error.to_string())?;
         return Ok(Value::String(text));
     }
-    let text = tokio::fs::read_to_string(&path).await;
+    let (workspace, of) = (place.workspace.clone(), path.clone());
+    let text = blocking(move || session_files::read(&workspace, &of)).await;
     let text = text.map_err(|error| format!("{} can't be read: {error}", path.display()))?;
     Ok(Value::String(some_lines(&text, lines)))
 }
@@ -202,12 +194,13 @@ fn some_lines(text: &str, lines: Lines) -> String {
 async fn write(place: &RequestPlace, params: &Value) -> Result<Value, String> {
     let path = place.path(params)?;
     let content = params.get("content").and_then(Value::as_str).ok_or("`content` is missing")?;
-    place.check(Access::WritePath(path.clone()))?;
+    place.check(&path, Access::WritePath).await?;
     if let Some(client) = place.client.as_ref().filter(|client| client.offers().writes_texts) {
         client.write_text(&path, content.to_owned()).await.map_err(|error| error.to_string())?;
         return Ok(Value::Null);
     }
-    let written = tokio::fs::write(&path, content).await;
+    let (workspace, of, content) = (place.workspace.clone(), path.clone(), content.to_owned());
+    let written = blocking(move || session_files::write(&workspace, &of, &content)).await;
     written.map_err(|error| format!("{} can't be written: {error}", path.display()))?;
     Ok(Value::Null)
 }
@@ -232,35 +225,15 @@ impl RequestPlace {
     }
 
     /// As it is named, and where its links lead.
-    pub(super) fn check(&self, access: Access) -> Result<(), String> {
-        let real = match &access {
-            Access::ReadPath(path) => Some(Access::ReadPath(real(path))),
-            Access::WritePath(path) => Some(Access::WritePath(real(path))),
-            Access::Command(_) | Access::Network { .. } => None,
-        };
-        for access in std::iter::once(access).chain(real) {
-            match reach(&access, &self.workspace, &[]) {
-                AccessReach::Inside => {}
-                AccessReach::Outside(place) => {
-                    return Err(format!("{} is outside of the session's directories", place.display()));
-                }
-                AccessReach::Protected(reason) => return Err(reason),
-            }
-        }
-        Ok(())
+    pub(super) async fn check(&self, path: &Path, access: FileAccess) -> Result<(), String> {
+        let (workspace, path) = (self.workspace.clone(), path.to_owned());
+        let checked = blocking(move || session_files::check(&workspace, &path, access)).await;
+        checked.map_err(|error| error.to_string())
     }
 }
 
-/// A file that does not exist yet is where its directory is.
-fn real(path: &Path) -> PathBuf {
-    if let Ok(real) = path.canonicalize() {
-        return real;
-    }
-    let parent = path.parent().and_then(|parent| parent.canonicalize().ok());
-    match (parent, path.file_name()) {
-        (Some(parent), Some(name)) => parent.join(name),
-        _ => path.to_owned(),
-    }
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> io::Result<T> + Send + 'static) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(io::Error::other(error)))
 }
 
 /// What a run tells of a request that it can't do.

@@ -13,6 +13,7 @@ use attache_core::ports::mcp::{HiddenText, ServerEntry, ServerTransport};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+use super::PythonSettings;
 use super::history::ToldConversation;
 use super::message::{self, RunWord, ToDecide};
 use super::process::PythonProcess;
@@ -30,6 +31,7 @@ static RUNS: AtomicU64 = AtomicU64::new(1);
 #[derive(Debug)]
 pub(super) struct PythonRun {
     process: Arc<PythonProcess>,
+    settings: Arc<PythonSettings>,
     id: String,
     request: RunRequest,
     words: mpsc::Receiver<RunWord>,
@@ -50,13 +52,19 @@ enum OpenRound {
 
 impl PythonRun {
     /// Begins it, or goes on where an earlier process waited.
-    pub(super) fn start(process: Arc<PythonProcess>, request: RunRequest, decisions: Vec<Decided>) -> Self {
+    pub(super) fn start(
+        process: Arc<PythonProcess>,
+        settings: Arc<PythonSettings>,
+        request: RunRequest,
+        decisions: Vec<Decided>,
+    ) -> Self {
         // Another one of the same answer may still be on its way out.
         let id = format!("{}-{}", request.message, RUNS.fetch_add(1, Ordering::Relaxed));
         let words = process.listen(&id);
         let (tell_own, own) = mpsc::unbounded_channel();
         let run = Self {
             process,
+            settings,
             id,
             request,
             words,
@@ -99,7 +107,11 @@ impl PythonRun {
     }
 
     fn place(&self) -> RequestPlace {
-        RequestPlace { workspace: self.request.workspace.clone(), client: self.request.client.clone() }
+        RequestPlace {
+            settings: self.settings.clone(),
+            workspace: self.request.workspace.clone(),
+            client: self.request.client.clone(),
+        }
     }
 
     async fn step(&mut self) -> Option<Result<RunEvent, ForeignError>> {
@@ -135,7 +147,7 @@ impl PythonRun {
                 let chunk = chunk_json::decode(&text).map_err(|error| {
                     ForeignError::new(format!("the agent sent what is no chunk: {error}"))
                 })?;
-                self.said.push_back(titled(chunk));
+                self.said.push_back(titled(chunk.without_own_marks()));
             }
             RunWord::Usage(usage) => self.said.push_back(RunEvent::Usage(usage)),
             RunWord::Ask(asked) => {
@@ -166,7 +178,7 @@ impl PythonRun {
         if request.is_silent(&self.place()) {
             return self.do_it(request, RunDecision::Approve, ToldInAnswer::No);
         }
-        self.said.extend(request.call().map(RunEvent::Chunk));
+        self.said.push_back(RunEvent::Chunk(request.call()));
         self.said.push_back(RunEvent::Ask(Box::new(request.ask())));
         self.said.push_back(RunEvent::Waits);
         self.waiting = Some(OpenRound::Request(request));

@@ -1,20 +1,21 @@
-//! Runs a command that a tool of the agent wants and a person allowed: in a terminal of the client, or here.
+//! Runs a command that a tool of the agent wants and a person allowed: in a terminal of the client, or here in
+//! the sandbox of the session.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use attache_core::ports::delegate::TerminalCommand;
-use attache_core::ports::tool::Access;
-use attache_sandbox::environment;
-use attache_sandbox::process::{
-    CommandEnd, EndReporter, ExitCause, Launch, ProcessTree, Sink, StandardStreams, watch,
-};
+use attache_core::ports::tool::{Access, NetworkGrant, Site, Workspace, WriteGrant};
+use attache_sandbox::environment::for_command;
+use attache_sandbox::process::{CommandEnd, ExitCause, ProcessTree, Sink, watch};
+use attache_sandbox::{Confined, LazySandbox};
 use serde_json::{Value, json};
 
 use super::request::RequestPlace;
+use crate::held_words::HeldCommand;
 use crate::limits::{PYTHON_TERMINAL_BYTES, TERMINAL_TIME};
 
 /// What is run.
@@ -31,10 +32,12 @@ struct WantedCommand {
 pub(super) async fn run(place: &RequestPlace, params: &Value) -> Result<Value, String> {
     let command = WantedCommand::of(place, params)?;
     // A directory outside of the session is no place to run something either.
-    place.check(Access::ReadPath(command.directory.clone()))?;
-    match place.client.as_ref().filter(|client| client.offers().terminals) {
+    place.check(&command.directory, Access::ReadPath).await?;
+    // Nothing holds what a client runs: an agent that is held would leave its sandbox by it.
+    let client = place.client.as_ref().filter(|_| place.settings.sandbox.is_none());
+    match client.filter(|client| client.offers().terminals) {
         Some(client) => in_terminal(&**client, command).await,
-        None => here(command).await,
+        None => here(place, command).await,
     }
 }
 
@@ -121,23 +124,19 @@ impl Sink for OutputTail {
     fn show(&mut self) {}
 }
 
-async fn here(command: WantedCommand) -> Result<Value, String> {
+/// In the sandbox of the session, whether the agent itself is in one or not.
+async fn here(place: &RequestPlace, command: WantedCommand) -> Result<Value, String> {
     let timeout = command.timeout;
+    let sandbox = place.settings.commands.get().cloned().ok_or("no command can be held yet")?;
+    let workspace = place.workspace.clone();
     // Closed when the run is given up: that ends the tree.
     let (cancel, lifeline) = io::pipe().map_err(|error| error.to_string())?;
     let work = tokio::task::spawn_blocking(move || -> io::Result<(CommandEnd, OutputTail)> {
-        let line = Launch {
-            program: command.program.into(),
-            arguments: command.arguments.into_iter().map(OsString::from).collect(),
-            contact: EndReporter::Direct,
-            marked: Vec::new(),
-            streams: StandardStreams::Together,
-        };
-        let ours = environment::for_command(std::env::vars_os());
-        let given = command.environment.into_iter().map(|(name, value)| (name.into(), value.into()));
-        let tree = ProcessTree::start(&line, &command.directory, ours.chain(given))?;
+        let (confined, tree) = start(&workspace, &sandbox, &command)?;
         let mut kept = OutputTail::default();
         let end = watch(tree, &OwnedFd::from(cancel), timeout, &mut kept)?;
+        // What holds the tree is kept until then.
+        drop(confined);
         Ok((end, kept))
     });
     let ended = work.await;
@@ -160,4 +159,75 @@ async fn here(command: WantedCommand) -> Result<Value, String> {
         "signal": signal,
         "truncated": kept.has_lost,
     }))
+}
+
+/// With the network, as the agent has it. Blocks.
+fn start(
+    workspace: &Arc<Workspace>,
+    sandbox: &LazySandbox,
+    command: &WantedCommand,
+) -> io::Result<(Confined, ProcessTree)> {
+    let site = Site::of_roots(workspace.clone());
+    let WantedCommand { program, arguments, environment, directory, .. } = command;
+    let held = HeldCommand { program, arguments, environment, directory };
+    let (network, writes) = (NetworkGrant::Granted, WriteGrant::Granted);
+    let confined =
+        sandbox.confine_talking(&site, network, writes, held.words(&workspace.root), held.kept())?;
+    let ours = for_command(std::env::vars_os());
+    let directory = confined.directory.clone().unwrap_or_else(|| workspace.root.clone());
+    let tree = ProcessTree::start(&confined.line(), &directory, ours.chain(held.variables()))?;
+    Ok((confined, tree))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::OnceLock;
+
+    use attache_core::ids::SessionId;
+    use attache_sandbox::Sandbox;
+
+    use super::super::{PythonSettings, WorkspacePython};
+    use super::*;
+
+    /// A held agent, in a directory that has another one, `sub`.
+    fn place(root: &Path, commands: OnceLock<LazySandbox>) -> RequestPlace {
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        let commands = Arc::new(commands);
+        let settings = PythonSettings {
+            name: "mine".to_owned(),
+            module: "a:b".to_owned(),
+            python: None,
+            workspace_python: WorkspacePython::Unknown,
+            directory: root.to_owned(),
+            environment: Vec::new(),
+            watch: false,
+            sandbox: Some(commands.clone()),
+            commands,
+            packages: root.join("packages"),
+        };
+        let workspace = Workspace {
+            session_id: SessionId::new("ses_x"),
+            root: root.to_owned(),
+            additional: Vec::new(),
+            scratch: root.join("scratch"),
+            guarded: Arc::default(),
+            skills: Arc::default(),
+        };
+        RequestPlace { settings: Arc::new(settings), workspace: Arc::new(workspace), client: None }
+    }
+
+    #[tokio::test]
+    async fn no_command_runs_before_it_is_known_what_holds_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let wanted = json!({ "command": "pwd; touch here", "directory": "sub" });
+        let refused = run(&place(&root, OnceLock::new()), &wanted).await.unwrap_err();
+        assert!(refused.contains("no command can be held yet"), "{refused}");
+        assert!(!root.join("sub/here").exists());
+        let off = OnceLock::from(Sandbox::found_lazily_by(|| Sandbox::none("attache".into())));
+        let done = run(&place(&root, off), &wanted).await.unwrap();
+        assert_eq!(done["output"], format!("{}\n", root.join("sub").display()));
+        assert!(root.join("sub/here").exists());
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use attache_core::chunk::order::OrderChecker;
-use attache_core::chunk::{Chunk, Rest};
+use attache_core::chunk::{Chunk, Rest, RestFields, ToolMarks};
 use attache_core::data_name::DataName;
 use attache_core::ids::CallId;
 use attache_core::metadata::{OWN_KEY, own};
@@ -14,9 +14,12 @@ use attache_core::ports::backend::TurnContext;
 use serde_json::{Value, json};
 
 use super::Stop;
+use super::weight::weight;
 use crate::ForeignError;
 use crate::agent::Decided;
 use crate::limits::ANSWER_BYTES;
+
+const NOBODY_RAN_IT: &str = "not run: the agent left it to others, and attache runs no tools for it";
 
 /// Whether an agent's own data of this name would be taken for ours. A plan is a plan, whoever makes it.
 fn is_ours(name: &str) -> bool {
@@ -45,6 +48,8 @@ pub(super) struct AnswerRecorder {
     known: Arc<HashSet<CallId>>,
     /// Calls of this answer.
     own: HashSet<CallId>,
+    /// Calls of the open step whose beginning is recorded.
+    begun: HashSet<CallId>,
     /// What a call is called here, where another has its id already.
     renamed: HashMap<CallId, CallId>,
     /// Calls that were asked about: some agents tell their input again once that is decided.
@@ -66,6 +71,7 @@ impl AnswerRecorder {
             step_is_over: false,
             known: context.conversation.call_ids().clone(),
             own: HashSet::new(),
+            begun: HashSet::new(),
             renamed: HashMap::new(),
             asked: HashSet::new(),
             denied: HashSet::new(),
@@ -81,6 +87,7 @@ impl AnswerRecorder {
             let Part::Tool(tool) = part else { continue };
             let (call_id, tool_name) = (tool.call_id.clone(), tool.tool_name.clone());
             self.own.insert(call_id.clone());
+            self.begun.insert(call_id.clone());
             let of_agent = said_id(&tool);
             if of_agent != call_id {
                 self.renamed.insert(of_agent, call_id.clone());
@@ -146,8 +153,32 @@ impl AnswerRecorder {
             self.begin_step(context).await?;
         }
         self.show(&mut chunk);
+        if let Some(beginning) = self.beginning(&chunk) {
+            self.record(context, beginning).await?;
+        }
         context.shelve(&mut chunk).await?;
         self.record(context, chunk).await
+    }
+
+    /// The beginning of a call that the agent tells as a whole: clients know a call from its beginning on.
+    fn beginning(&mut self, chunk: &Chunk) -> Option<Chunk> {
+        if let Chunk::ToolInputStart { call_id, .. } = chunk {
+            self.begun.insert(call_id.clone());
+            return None;
+        }
+        let (Chunk::ToolInputAvailable { call_id, tool_name, marks, rest, .. }
+        | Chunk::ToolInputError { call_id, tool_name, marks, rest, .. }) = chunk
+        else {
+            return None;
+        };
+        let tool_metadata = rest.tool_metadata().cloned();
+        self.begun.insert(call_id.clone()).then(|| Chunk::ToolInputStart {
+            call_id: call_id.clone(),
+            tool_name: tool_name.clone(),
+            input_encoding: None,
+            marks: marks.clone(),
+            rest: Rest(Some(Box::new(RestFields { tool_metadata, ..RestFields::default() }))),
+        })
     }
 
     /// Begins a step unless one is open.
@@ -162,7 +193,12 @@ impl AnswerRecorder {
     /// The step is what a call was told in: an answer that comes for it now is no part of the next.
     async fn start_step(&mut self, context: &mut TurnContext) -> Result<(), Stop> {
         if self.step_is_over {
-            self.demand_settled(context)?;
+            // Some agents begin a step for the results of what they had asked about.
+            if context.open_calls().keys().any(|call| self.asked.contains(call)) {
+                self.step_is_over = false;
+                return Ok(());
+            }
+            Self::demand_settled(context).await?;
             self.close_step(context).await?;
         }
         if self.in_step {
@@ -184,12 +220,13 @@ impl AnswerRecorder {
     async fn close_step(&mut self, context: &mut TurnContext) -> Result<(), Stop> {
         self.check(&Chunk::FinishStep { rest: Rest::none() })?;
         (self.in_step, self.step_is_over) = (false, false);
+        self.begun.clear();
         Ok(context.finish_step().await?)
     }
 
     /// Behind the last chunk. An answer has a step, also one that says nothing.
     pub(super) async fn end(&mut self, context: &mut TurnContext) -> Result<(), Stop> {
-        self.demand_settled(context)?;
+        Self::demand_settled(context).await?;
         if !context.has_steps() {
             self.begin_step(context).await?;
         }
@@ -199,8 +236,15 @@ impl AnswerRecorder {
         Ok(())
     }
 
-    fn demand_settled(&self, context: &TurnContext) -> Result<(), Stop> {
-        let Some(tool) = context.open_calls().into_values().min() else { return Ok(()) };
+    async fn demand_settled(context: &mut TurnContext) -> Result<(), Stop> {
+        let open = context.open_calls();
+        let Some(tool) = open.values().min() else { return Ok(()) };
+        for call_id in open.keys().cloned() {
+            // Here, where it is known: nobody ran it, so it can't have had effects.
+            let (error_text, marks) = (NOBODY_RAN_IT.to_owned(), ToolMarks::default());
+            let failed = Chunk::ToolOutputError { call_id, error_text, marks, rest: Rest::none() };
+            context.journal.record(failed).await?;
+        }
         let text = format!(
             "the agent left the call of `{tool}` without a result; attache runs no tools for it: a tool without an \
              `execute` on its own side can't be used here"
@@ -323,7 +367,7 @@ fn input_of(chunk: &Chunk) -> Option<&CallId> {
     Some(call_id)
 }
 
-fn ended_call(chunk: &Chunk) -> Option<&CallId> {
+pub(super) fn ended_call(chunk: &Chunk) -> Option<&CallId> {
     let (Chunk::ToolOutputAvailable { call_id, .. }
     | Chunk::ToolOutputError { call_id, .. }
     | Chunk::ToolOutputDenied { call_id, .. }) = chunk
@@ -335,18 +379,4 @@ fn ended_call(chunk: &Chunk) -> Option<&CallId> {
 
 fn is_result(chunk: &Chunk) -> bool {
     ended_call(chunk).is_some()
-}
-
-fn weight(chunk: &Chunk) -> u64 {
-    let bytes = if let Chunk::TextDelta { delta, .. } | Chunk::ReasoningDelta { delta, .. } = chunk {
-        delta.len()
-    } else if let Chunk::ToolInputDelta { input_text_delta, .. } = chunk {
-        input_text_delta.len()
-    } else if let Chunk::File { url, .. } = chunk {
-        url.len()
-    } else {
-        0
-    };
-    // No chunk is free: a flood of empty ones fills a disk as well.
-    bytes as u64 + 64
 }

@@ -28,6 +28,9 @@ pub(super) struct PendingAsk {
     pub(super) always: Option<Always>,
 }
 
+/// Marks a stored question to which there is no "always".
+const ONCE: &str = "once";
+
 const REJECTED: &str = "the user rejected this call";
 const NOBODY: &str = "no one is connected who could allow it";
 
@@ -60,14 +63,19 @@ impl ForeignTurn {
 
     fn asked(&mut self, said: &RunAsk, part: &ToolPart, approval_id: Option<String>) -> PendingAsk {
         let approval_id = approval_id.unwrap_or_else(|| self.context.approval_id());
+        let mut always = self.context.judge_tool(&said.tool).always;
         let about = match &said.about {
             RunAskAbout::Permission { description } => {
                 About::Permission(permission(&mut self.context, &said.tool, description.as_deref()))
             }
+            RunAskAbout::Command { description } => {
+                always = None;
+                let asked = permission(&mut self.context, &said.tool, description.as_deref());
+                About::Permission(Permission { rule_name: None, ..asked })
+            }
             RunAskAbout::Questions(questions) => About::Questions(questions.as_slice().into()),
         };
         let presentation = said.presentation.clone().unwrap_or_else(|| presentation(part));
-        let always = self.context.judge_tool(&said.tool).always;
         let ask = ask_of(&self.context, part, AskWording { approval_id, presentation, about });
         PendingAsk { ask, tool: said.tool.clone(), always }
     }
@@ -199,6 +207,12 @@ fn request_chunk(asked: &PendingAsk, said: &RunAsk) -> Chunk {
             ours.insert("description".into(), description.as_str().into());
         }
         RunAskAbout::Permission { description: None } => {}
+        RunAskAbout::Command { description } => {
+            ours.insert(ONCE.into(), true.into());
+            if let Some(description) = description {
+                ours.insert("description".into(), description.as_str().into());
+            }
+        }
         RunAskAbout::Questions(questions) => {
             ours.insert("questions".into(), questions.iter().map(question_json).collect());
         }
@@ -222,7 +236,10 @@ pub(super) fn left_open(context: &TurnContext) -> (Vec<Decided>, VecDeque<Pendin
         if part.state == ToolState::ApprovalRequested {
             let tool = ours.and_then(|ours| ours.get("tool")?.as_str());
             let tool = tool.unwrap_or(&part.tool_name).to_owned();
-            let judged = context.judge_tool_now(&tool);
+            let mut judged = context.judge_tool_now(&tool);
+            if ours.is_some_and(|ours| ours.get(ONCE).is_some()) {
+                judged.always = None;
+            }
             let about = match ours.and_then(|ours| ours.get("questions")?.as_array()) {
                 Some(questions) => About::Questions(questions.iter().filter_map(question_of).collect()),
                 None => About::Permission(Permission {

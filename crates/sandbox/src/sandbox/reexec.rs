@@ -41,7 +41,7 @@ pub(super) struct HelperRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConfinedLine {
     pub(super) words: Vec<OsString>,
-    /// Variables that it gets whatever they are called; their values are in the helper's own environment.
+    /// Variables that it gets whatever they are called; `environment::on_arrival` finds their values.
     pub(super) kept: Vec<OsString>,
 }
 
@@ -238,7 +238,8 @@ fn prepare(
         &request.scratch,
         &request.caches,
     ));
-    command.envs(kept.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    let get = |name: &OsStr| std::env::var_os(name);
+    command.envs(kept.iter().filter_map(|name| Some((name, environment::on_arrival(name, get)?))));
     let errors = contact.error_output.as_ref().unwrap_or(&contact.output);
     command.stdout(contact.output.try_clone()?).stderr(errors.try_clone()?);
     let writes = request.writes;

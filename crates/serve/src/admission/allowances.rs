@@ -208,7 +208,7 @@ fn forget_idle(known: &mut HashMap<LimitedCaller, CallerUse>, limits: &ServeLimi
 }
 
 /// One machine has as many addresses of IPv6 as it likes, all in one network.
-fn network(address: IpAddr) -> IpAddr {
+pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => {

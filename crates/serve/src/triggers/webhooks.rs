@@ -7,7 +7,6 @@ use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use attache_http::limits::BODY_TIME;
 use attache_http::{BearerToken, Requester, TokenScope, read_body, refusal};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -21,11 +20,12 @@ use ring::hmac;
 use serde_json::{Value, json};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::hook_places::HookPlaces;
 use super::runner::BegunRun;
 use super::{PromptTemplate, Trigger, TriggerRunner};
 use crate::acp::AcpConnections;
 use crate::admission::{RemoteCaller, too_many};
-use crate::limits::{HOOK_BODIES, HOOK_BODY_BYTES, HOOK_RETRY, HOOK_RUNS, HOOK_SECRET_BYTES, SIGNATURES};
+use crate::limits::{HOOK_BODY_BYTES, HOOK_BODY_TIME, HOOK_RETRY, HOOK_RUNS, HOOK_SECRET_BYTES, SIGNATURES};
 use crate::metrics::PromptWay;
 
 const TIMESTAMP: HeaderName = HeaderName::from_static("x-attache-timestamp");
@@ -85,7 +85,9 @@ struct WebhookTable {
     runner: TriggerRunner,
     connections: AcpConnections,
     /// Bodies that are read at the same time: nobody has shown a signature before.
-    bodies: Arc<Semaphore>,
+    bodies: HookPlaces,
+    /// The same of hooks that there are not: they take no place of those that there are.
+    bodies_for_nobody: HookPlaces,
     /// In seconds since 1970. Signatures of before could have been used before.
     began: i64,
     /// Signatures that were used, until when they would be good. Why a lock: requests come side by side.
@@ -138,7 +140,8 @@ impl Webhooks {
             nobody: HookKey::random()?,
             runner,
             connections,
-            bodies: Arc::new(Semaphore::new(HOOK_BODIES)),
+            bodies: HookPlaces::default(),
+            bodies_for_nobody: HookPlaces::default(),
             began,
             used: Mutex::default(),
         })))
@@ -158,10 +161,11 @@ impl Webhooks {
         if now.abs_diff(signed.timestamp) > window {
             return Err(unsigned());
         }
-        let Ok(_reading) = self.0.bodies.try_acquire() else {
+        let places = if hook.is_some() { &self.0.bodies } else { &self.0.bodies_for_nobody };
+        let Some(_reading) = places.take(RemoteCaller::counted_address(&head.extensions)) else {
             return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, "too many hooks come at the moment"));
         };
-        let body = read_body(body, HOOK_BODY_BYTES, BODY_TIME).await;
+        let body = read_body(body, HOOK_BODY_BYTES, HOOK_BODY_TIME).await;
         let body = body.map_err(|error| refuse(error.status(), &error.to_string()))?;
         let text = [signed.timestamp_text.as_bytes(), b".", &body].concat();
         let key = hook.map_or(&self.0.nobody, |hook| &hook.key);

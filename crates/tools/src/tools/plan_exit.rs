@@ -41,8 +41,8 @@ impl Tool for PlanExitTool {
         &SPEC
     }
 
-    fn needs_person(&self) -> bool {
-        true
+    fn without_person(&self) -> Option<&'static str> {
+        Some(REFUSAL)
     }
 
     fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {

@@ -60,8 +60,8 @@ impl Tool for QuestionTool {
         &SPEC
     }
 
-    fn needs_person(&self) -> bool {
-        true
+    fn without_person(&self) -> Option<&'static str> {
+        Some(REFUSAL)
     }
 
     fn plan(&self, input: &Value, _site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>> {
@@ -144,6 +144,13 @@ mod tests {
     fn what_the_model_reads_is_short() {
         let schema = serde_json::to_string(&SPEC.parameters).unwrap();
         assert!(SPEC.description.len() + schema.len() <= 900, "{} {schema}", SPEC.description);
+    }
+
+    #[test]
+    fn where_nobody_can_answer_its_answer_is_known_before_its_arguments() {
+        let tool = crate::argument_notes::with_argument_notes(QuestionTool);
+        assert!(tool.needs_person());
+        assert_eq!(tool.without_person(), Some(REFUSAL));
     }
 
     #[test]

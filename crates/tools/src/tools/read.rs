@@ -98,6 +98,8 @@ impl ReadOnlyCall for ReadCall {
         let request = Arc::new(Self { room: runtime.result_bytes, ..self });
         match Arc::clone(&request).excerpt(&texts, &runtime.cancel).await {
             Ok((excerpt, digest)) => {
+                // What showed nothing is no reason to hold a `write` back.
+                let digest = digest.filter(|_| !excerpt.shows_nothing());
                 let sight = digest.map(|digest| request.sight(&texts, digest, excerpt.seen()));
                 let nested = NestedInstructions::of(&runtime.site, vec![request.path.clone()]).await;
                 Ok(Box::new(move |mut call| {

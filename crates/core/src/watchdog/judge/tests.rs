@@ -353,6 +353,13 @@ fn the_prompt_says_what_is_judged() {
                 said.contains("edits and") || said.contains("edits, commands"),
                 "{said}"
             );
+            let redirects = action(writes("/scratch/ses_x/a"));
+            assert_eq!(
+                redirects == Action::Deny,
+                said.contains("redirections into files are refused"),
+                "{said}"
+            );
+            assert_eq!(redirects == Action::Deny, !said.contains("$TMPDIR"), "{said}");
             let outside = court.action(&[reads("/other/a")]);
             assert_eq!(outside == Action::Deny, said.contains("outside the grant"), "{said}");
             assert_eq!(

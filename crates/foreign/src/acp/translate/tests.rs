@@ -236,7 +236,48 @@ fn a_question_makes_its_call_known_and_a_second_one_is_a_call_of_its_own() {
     translator.update(update(ends), &NoTerminals, &mut chunks).unwrap();
     translator.close(&mut chunks);
     in_order(&chunks);
-    assert_eq!(kinds(&chunks).iter().filter(|kind| *kind == "tool-output-available").count(), 3);
+    assert_eq!(kinds(&chunks).iter().filter(|kind| *kind == "tool-output-available").count(), 2);
+}
+
+#[test]
+fn the_reason_of_a_question_is_no_content_of_its_call_and_nothing_is_told_twice() {
+    let mut translator = Translator::default();
+    let mut chunks = Vec::new();
+    let diff = json!({ "type": "diff", "path": "/w/a.txt", "oldText": null, "newText": "x" });
+    let because =
+        json!({ "type": "content", "content": { "type": "text", "text": "Asks because: it writes" } });
+    let question = json!({ "toolCallId": "c", "title": "Write", "kind": "edit", "content": [diff, because] });
+    let question = serde_json::from_value(question).unwrap();
+    let asked = translator.asked(question, &NoTerminals, &mut chunks).unwrap().unwrap();
+    assert_eq!(asked.reason.as_deref(), Some("it writes"));
+    assert!(matches!(&asked.shown.content[..], [Shown::Diff { .. }]));
+    assert!(!asked.is_command());
+    translator.allowed(&asked.call_id, &mut chunks);
+    let told = chunks.len();
+    let runs =
+        || update(json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "in_progress" }));
+    translator.update(runs(), &NoTerminals, &mut chunks).unwrap();
+    translator.update(runs(), &NoTerminals, &mut chunks).unwrap();
+    // The yes told already that it runs.
+    assert_eq!(chunks.len(), told);
+    let ends = json!({ "sessionUpdate": "tool_call_update", "toolCallId": "c", "status": "completed" });
+    translator.update(update(ends), &NoTerminals, &mut chunks).unwrap();
+    assert!(matches!(&shown(&chunks[told]).content[..], [Shown::Diff { .. }]));
+}
+
+#[test]
+fn a_question_about_a_command_is_known_as_one() {
+    for (kind, input, is_command) in [
+        ("execute", json!({ "command": "rm a" }), true),
+        ("other", json!({ "command": ["rm", "a"] }), true),
+        ("execute", json!({ "tests": "all" }), false),
+        ("edit", json!({ "command": "create" }), false),
+    ] {
+        let question = json!({ "toolCallId": "c", "title": "x", "kind": kind, "rawInput": input });
+        let question = serde_json::from_value(question).unwrap();
+        let asked = Translator::default().asked(question, &NoTerminals, &mut Vec::new()).unwrap().unwrap();
+        assert_eq!(asked.is_command(), is_command, "{kind} {input}");
+    }
 }
 
 #[test]

@@ -10,15 +10,16 @@ use std::time::Duration;
 
 use attache_core::legible::legible_line;
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
-use attache_sandbox::Confined;
 use attache_sandbox::process::{
     CommandEnd, EndReporter, ExitCause, Launch, ProcessTree, Sink, StandardStreams, TalkPipes, watch,
 };
+use attache_sandbox::{Confined, Level};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::unix::pipe;
 use tokio::sync::oneshot;
 
-use super::super::{ProcessSite, PythonSettings, interpreter, package};
+use super::super::interpreter::{self, InterpreterPlaces};
+use super::super::{ProcessSite, PythonSettings, WorkspacePython, package};
 use crate::ForeignError;
 use crate::limits::{LAST_WORDS, PROCESS_END};
 
@@ -91,9 +92,13 @@ pub(super) fn launch(
     lifeline: &Lifeline,
 ) -> Result<LaunchedPython, ForeignError> {
     let search_path = settings.environment.iter().find(|(name, _)| name == "PATH");
-    let places = [site.root.as_path(), settings.directory.as_path()];
-    let search_path = search_path.map(|(_, value)| value.as_os_str());
-    let program = interpreter::find(settings.python.as_deref(), &places, search_path)?;
+    let may_take = is_held(settings, site) || settings.workspace_python == WorkspacePython::Trusted;
+    let places = InterpreterPlaces {
+        workspace: may_take.then_some(site.root.as_path()),
+        directory: &settings.directory,
+        search_path: search_path.map(|(_, value)| value.as_os_str()),
+    };
+    let program = interpreter::find(settings.python.as_deref(), places)?;
     let not_started =
         |error: io::Error| ForeignError::new(format!("{} could not be started: {error}", program.display()));
     let mut environment = settings.environment.clone();
@@ -109,6 +114,12 @@ pub(super) fn launch(
     let words: Vec<OsString> = std::iter::once(program.clone().into()).chain(arguments).collect();
     let held = confined(settings, site, words.clone(), &environment).map_err(not_started)?;
     start(words, site, (environment, held), lifeline).map_err(not_started)
+}
+
+/// On a machine without a sandbox it is not, whatever it was to be.
+fn is_held(settings: &PythonSettings, site: &ProcessSite) -> bool {
+    let sandbox = settings.sandbox.as_ref().and_then(|sandbox| sandbox.get());
+    site.workspace.is_some() && sandbox.is_some_and(|sandbox| sandbox.level() != Level::None)
 }
 
 /// The line inside of the sandbox, with the network: its model is elsewhere.

@@ -1,14 +1,14 @@
 //! What a model has to know of the sandbox behind a command's output: why something could not be written or
 //! reached, and what was undone. Holds nothing itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
+use attache_sandbox::temporary::{TEMPORARY_IS_PRIVATE, misses_hidden};
 use attache_sandbox::{Aftermath, Level};
 
 use super::granted::GrantedCommand;
-use crate::paths::is_shared_temporary;
 
 /// What programs print when they find everything read-only.
 const UNWRITABLE: [&str; 2] = ["Read-only file system", "EROFS"];
@@ -25,10 +25,6 @@ const IN_THE_WAY: [&str; 6] =
 
 /// What they print when a file that they were let write is not theirs.
 const REFUSED: [&str; 2] = ["Permission denied", "EACCES"];
-
-/// What they print when a file is not there.
-const MISSING: [&str; 6] =
-    ["No such file", "no such file", "ENOENT", "not found", "does not exist", "Cannot find module"];
 
 /// What they print without a network: the C library, curl, git, pip, npm, cargo, go, wget, apt, and what they
 /// are made with.
@@ -82,8 +78,8 @@ const UNANSWERED_NOTE: &str = "this command ran without network, on a localhost 
 const UNREACHABLE_NOTE: &str = "it runs without network: no other command can reach its ports. Start a server and what connects to it \
                                 in one command instead (`server & client; kill $!`); where the network can be granted, both with network: true meet, too";
 
-const TEMPORARY_NOTE: &str = "/tmp and /var/tmp are each command's own and begin empty: what other commands or tools wrote there \
-                              is not seen. Keep files for later commands in $TMPDIR";
+/// Behind why a file in `/tmp` is missing.
+const KEEP_IN_SCRATCH: &str = "Keep files for later commands in $TMPDIR";
 
 /// What the sandbox keeps from a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -141,7 +137,8 @@ impl SandboxLimits {
         if says(&UNWRITABLE) && notes.is_empty() {
             notes.extend(self.is_held.then(|| OUTSIDE_NOTE.to_owned()));
         }
-        notes.extend(self.misses_temporary(output).then(|| TEMPORARY_NOTE.to_owned()));
+        let temporary_note = || format!("{TEMPORARY_IS_PRIVATE}. {KEEP_IN_SCRATCH}");
+        notes.extend(self.misses_temporary(output).then(temporary_note));
         notes.extend((self.is_offline && says(&OFFLINE)).then(|| OFFLINE_NOTE.to_owned()));
         // `curl -s` says nothing.
         let is_unanswered = says(&UNANSWERED) || self.reaches_itself && output.trim().is_empty();
@@ -151,13 +148,7 @@ impl SandboxLimits {
 
     /// Whether a program did not find what lies in the machine's `/tmp`, or lay in that of an earlier command.
     fn misses_temporary(&self, output: &str) -> bool {
-        let Some(visible) = &self.own_temporary else { return false };
-        let is_hidden = |path: &Path| {
-            is_shared_temporary(path) && !visible.iter().any(|directory| path.starts_with(directory))
-        };
-        let is_of_path = |letter: char| letter.is_alphanumeric() || "/._-+@%~".contains(letter);
-        let mut failures = output.lines().filter(|line| MISSING.iter().any(|sign| line.contains(sign)));
-        failures.any(|line| line.split(|letter| !is_of_path(letter)).any(|word| is_hidden(Path::new(word))))
+        self.own_temporary.as_deref().is_some_and(|visible| misses_hidden(output, visible))
     }
 
     /// Which protected name a program failed at: the longest that it speaks of.
@@ -262,7 +253,7 @@ mod tests {
             "Error: ENOENT: no such file or directory, open '/tmp/x'",
             "cc1: fatal error: /tmp/x.c: No such file or directory",
         ] {
-            assert_eq!(own.notes(said), [TEMPORARY_NOTE], "{said}");
+            assert_eq!(own.notes(said), [format!("{TEMPORARY_IS_PRIVATE}. {KEEP_IN_SCRATCH}")], "{said}");
             assert!(SandboxLimits::default().notes(said).is_empty(), "{said}");
         }
         for said in [

@@ -70,6 +70,11 @@ impl LinesExcerpt {
         (!is_whole).then(|| SeenLines { first: self.skip, end: self.last(), total })
     }
 
+    /// Whether the model learns nothing of the file from it: no line, and not that the file is empty.
+    pub(super) fn shows_nothing(&self) -> bool {
+        self.lines.is_empty() && self.seen().is_some()
+    }
+
     pub(super) fn finish(self, mut call: RunningCall) -> ToolOutcome {
         if self.lines.is_empty() && self.skip > 0 {
             return call.failed(match self.total {
