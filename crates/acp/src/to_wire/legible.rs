@@ -38,7 +38,7 @@ fn is_plain_beside_code(line: &str) -> bool {
         0 => !piece.contains(MEANS_SOMETHING) && (!piece.is_empty() || index == 0 || index == last),
         _ => !piece.is_empty(),
     };
-    last % 2 == 0 && pieces.iter().enumerate().all(is_fine)
+    last.is_multiple_of(2) && pieces.iter().enumerate().all(is_fine)
 }
 
 /// The whole text with what can't be seen made visible: control, direction and zero-width characters as
