@@ -163,5 +163,9 @@ async fn a_turn_keeps_the_server_though_its_editor_has_left() {
     other.initialize().await;
     other.load(&session, &home.workspace()).await;
     other.client.notify("session/cancel", json!({ "sessionId": session }));
+    let status = json!({ "sessionId": session });
+    while other.client.expect("_attache/session/status", status.clone()).await["state"] != "idle" {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     finish(&home, vec![other]).await;
 }

@@ -56,7 +56,7 @@ mod tests {
             format!(r#"{{"type":"tool-output-available","toolCallId":"c","output":{{"a":"{long}"}}}}"#),
             format!(r#"{{"type":"tool-output-error","toolCallId":"c","errorText":"{long}"}}"#),
             format!(r#"{{"type":"tool-input-available","toolCallId":"c","toolName":"t","input":"{long}"}}"#),
-            format!(r#"{{"type":"text-start","id":"1","providerMetadata":{{"a":"{long}"}}}}"#),
+            format!(r#"{{"type":"text-start","id":"1","providerMetadata":{{"a":{{"b":"{long}"}}}}}}"#),
             format!(r#"{{"type":"text-start","id":"1","more":"{long}"}}"#),
         ] {
             let chunk = attache_core::chunk::json::decode(&text).unwrap();
