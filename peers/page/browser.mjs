@@ -23,6 +23,9 @@ export class Tab {
       "--disable-extensions", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
       "--force-color-profile=srgb", "--font-render-hinting=none", "--remote-debugging-port=0", `--user-data-dir=${tab.home}`, `--window-size=${width},${height}`, "about:blank"];
     tab.process = spawn(process.env.CHROMIUM ?? "chromium", options, { stdio: ["ignore", "ignore", "pipe"], detached: true });
+    // However the script ends, its browser ends with it.
+    process.once("exit", () => tab.#kill());
+    for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
     const address = await new Promise((resolve, reject) => {
       let said = "";
       tab.process.once("error", reject);
@@ -146,16 +149,18 @@ export class Tab {
     return Buffer.from(data, "base64");
   }
 
+  #kill() {
+    try {
+      process.kill(-this.process.pid, "SIGKILL");
+    } catch {
+      // It is gone already.
+    }
+  }
+
   async close() {
     const ended = new Promise((resolve) => this.process.once("exit", resolve));
     await this.send("Browser.close").catch(() => {});
-    setTimeout(() => {
-      try {
-        process.kill(-this.process.pid, "SIGKILL");
-      } catch {
-        // It is gone already.
-      }
-    }, 3000).unref();
+    setTimeout(() => this.#kill(), 3000).unref();
     await ended;
     this.socket.terminate();
     rmSync(this.home, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 });
