@@ -10,7 +10,8 @@ fn main() {
     // Only what is shipped names its commit: else every commit would compile and link the tests anew.
     let commit = if variable("PROFILE") == "release" { commit() } else { None };
     let made_of = commit.map(|commit| format!("{commit}, ")).unwrap_or_default();
-    println!("cargo::rustc-env=ATTACHE_VERSION={version} ({made_of}{target})");
+    // `cargo run` gives it to the program, too: under a name of ours it would be taken for a setting.
+    println!("cargo::rustc-env=BUILT_VERSION={version} ({made_of}{target})");
 }
 
 /// Of the checkout that is built, or of the one that the published package was made of.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Version, commit where it was made for others, and target.
-pub(crate) const VERSION: &str = env!("ATTACHE_VERSION");
+pub(crate) const VERSION: &str = env!("BUILT_VERSION");
 
 /// How the program came to this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
