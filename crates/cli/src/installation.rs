@@ -94,6 +94,13 @@ fn listed_by_dpkg(program: &Path, read: &dyn Fn(&Path) -> Option<String>) -> boo
 mod tests {
     use super::*;
 
+    /// `cargo run` puts what the build script says into the environment of the program.
+    #[test]
+    fn what_the_build_says_is_no_setting() {
+        let build = include_str!("../build.rs");
+        assert!(build.contains("rustc-env=") && !build.contains("rustc-env=ATTACHE_"), "{VERSION}");
+    }
+
     #[test]
     fn where_it_lies_says_how_it_came_there() {
         let read = |path: &Path| {
