@@ -112,11 +112,7 @@ impl Home {
         if let Some(search) = std::env::var_os("PATH") {
             command.env("PATH", search);
         }
-        let process = Driven::start(&mut command)?;
-        let mut agent = Agent { process, workspace: self.path("work"), requests: 0 };
-        let parameters = json!({"protocolVersion": 1, "clientCapabilities": {}});
-        agent.request("initialize", &parameters).with_context(|| self.errors())?;
-        Ok(agent)
+        Agent::of(&mut command, self.path("work")).with_context(|| self.errors())
     }
 
     /// Instructions at three levels, and so many skills in the workspace.
@@ -146,6 +142,14 @@ impl Home {
 }
 
 impl Agent {
+    /// Any program that speaks the protocol.
+    pub(crate) fn of(command: &mut Command, workspace: PathBuf) -> Result<Self> {
+        let mut agent = Self { process: Driven::start(command)?, workspace, requests: 0 };
+        let parameters = json!({"protocolVersion": 1, "clientCapabilities": {}});
+        agent.request("initialize", &parameters)?;
+        Ok(agent)
+    }
+
     pub(crate) fn process(&self) -> &Driven {
         &self.process
     }
@@ -204,6 +208,11 @@ impl Agent {
 
     pub(crate) fn kill(self) -> Result<()> {
         self.process.kill()
+    }
+
+    /// Lets it end; how it does is its own business.
+    pub(crate) fn end(self) -> Result<()> {
+        self.process.end()
     }
 
     pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Result<Exchange> {

@@ -63,6 +63,22 @@ pub(crate) const LONG_SESSION_MB: Aim = Aim::Below(64.0);
 
 pub(crate) const TURN_GROWTH: Aim = Aim::AtMost(1.2);
 
+/// What an agent of another process may cost on top of itself: less than any framework needs for a delta.
+pub(crate) const FOREIGN_DELTA_MICROSECONDS: Aim = Aim::AtMost(15.0);
+
+pub(crate) const FOREIGN_DELTAS: u64 = 10_000;
+
+/// `langchain-acp` needs the square of it: ten thousand would take it ten minutes.
+pub(crate) const FOREIGN_GRAPH_DELTAS: u64 = 1_000;
+
+/// Starts of programs that take seconds to import what they need.
+pub(crate) const FOREIGN_STARTS: usize = 3;
+
+pub(crate) const FOREIGN_TURNS: usize = 500;
+
+/// Turns at each end of them that are compared.
+pub(crate) const FOREIGN_WARM_TURNS: usize = 10;
+
 /// Process starts are the noisiest figure.
 pub(crate) const STARTS: usize = 41;
 

@@ -14,6 +14,9 @@ use super::usage::Usage;
 /// The first update a user sees.
 const SHOWN: &[u8] = b"agent_message_chunk";
 
+/// Programs of others may take their time to end.
+const GOING: Duration = Duration::from_secs(5);
+
 /// A process that answers lines with lines.
 #[derive(Debug)]
 pub(crate) struct Driven {
@@ -147,6 +150,23 @@ impl Driven {
             true => Ok(()),
             false => bail!("the process ended with {status}"),
         }
+    }
+
+    /// Closes its input and waits until it has gone, however it went; one that stays is killed.
+    pub(crate) fn end(mut self) -> Result<()> {
+        drop(self.stdin.take());
+        let started = Instant::now();
+        while self.child.try_wait()?.is_none() {
+            if started.elapsed() > GOING {
+                return self.kill();
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// As `finish`, with the bytes written until the very end: a process that has gone can be looked at until

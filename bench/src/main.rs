@@ -18,6 +18,7 @@ mod compaction;
 mod driven;
 mod figures;
 mod floor;
+mod foreign;
 mod histories;
 mod mcp;
 mod no_blobs;
@@ -112,7 +113,7 @@ fn measure(words: &[&str]) -> Result<()> {
 
 type Measure = fn(&Place, &mut Table) -> Result<()>;
 
-const MEASUREMENTS: [(&str, Measure); 13] = [
+const MEASUREMENTS: [(&str, Measure); 14] = [
     ("processes, sessions, short turns", sessions::measure),
     ("streams", streams::measure),
     ("histories", histories::measure),
@@ -126,6 +127,7 @@ const MEASUREMENTS: [(&str, Measure); 13] = [
     ("servers of MCP", mcp::measure),
     ("serve: clients elsewhere", serve::measure),
     ("the chat in a terminal", chat::measure),
+    ("foreign agents", foreign::measure),
 ];
 
 fn is_meant(section: &str, words: &[&str]) -> bool {

@@ -26,9 +26,33 @@ impl Usage {
         })
     }
 
+    /// Of a process and all that it started and has not yet ended.
+    pub(crate) fn of_tree(pid: u32) -> Result<Self> {
+        let mut sum = Self::of(pid)?;
+        for child in children(pid)? {
+            // It may end between the two looks.
+            let Ok(usage) = Self::of_tree(child) else { continue };
+            sum.cpu += usage.cpu;
+            sum.written += usage.written;
+            sum.rss_kb += usage.rss_kb;
+            sum.peak_kb += usage.peak_kb;
+        }
+        Ok(sum)
+    }
+
     pub(crate) fn written_by(pid: u32) -> Result<u64> {
         number(&read(&format!("/proc/{pid}/io"))?, "wchar:")
     }
+}
+
+/// Each thread knows those that it started.
+fn children(pid: u32) -> Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let Ok(text) = fs::read_to_string(thread?.path().join("children")) else { continue };
+        found.extend(text.split_whitespace().filter_map(|word| word.parse::<u32>().ok()));
+    }
+    Ok(found)
 }
 
 /// From the scheduler's own count: `/proc/PID/stat` knows only hundredths of a second.
