@@ -53,6 +53,8 @@ def run_acp(agent: Any, *, name: str = "agent", attache: str | None = None) -> N
     configuration = write_configuration(script, name, sys.argv[1:])
     sys.stdout.flush()
     sys.stderr.flush()
+    # It is no setting of attache's: the binary refuses names that it does not know.
+    os.environ.pop("ATTACHE_BIN", None)
     arguments = [binary, "acp", "--config", str(configuration), "--agent", name]
     os.execv(binary, arguments)
 

@@ -37,3 +37,9 @@ def calls_in(conversation: Iterable[Json]) -> Iterator[tuple[str, Json]]:
 def tool_of(part: Json) -> str:
     """The tool of a call."""
     return str(part.get("toolName") or str(part.get("type") or "").removeprefix("tool-"))
+
+
+def denial_of(part: Json) -> str:
+    """What a model is told about a call that was not allowed: the reason as it was given."""
+    reason = (part.get("approval") or {}).get("reason")
+    return str(reason or "The user rejected this tool call.")

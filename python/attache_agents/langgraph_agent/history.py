@@ -10,7 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage, ToolCall, ToolMessage
 
 from .. import values
-from ..parts import calls_of, steps_of, tool_of
+from ..parts import calls_of, denial_of, steps_of, tool_of
 from ..protocol import Json
 from .prompt import content_items
 
@@ -50,7 +50,5 @@ def _result(id: str, part: Json) -> ToolMessage:
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         return ToolMessage(text, tool_call_id=id, name=tool_of(part))
     denied = part.get("state") == "output-denied"
-    text = (
-        "The user rejected this tool call." if denied else str(part.get("errorText") or "The call was aborted.")
-    )
+    text = denial_of(part) if denied else str(part.get("errorText") or "The call was aborted.")
     return ToolMessage(text, tool_call_id=id, name=tool_of(part), status="error")

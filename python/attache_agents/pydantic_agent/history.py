@@ -21,7 +21,7 @@ from pydantic_ai.messages import (
 )
 
 from .. import values
-from ..parts import steps_of, tool_of
+from ..parts import denial_of, steps_of, tool_of
 from ..protocol import Json
 from .prompt import user_prompt
 
@@ -82,6 +82,6 @@ def _result(tool: str, id: str, part: Json) -> ToolReturnPart:
     if state == "output-available":
         return ToolReturnPart(tool, values.plain(part.get("output")), id)
     if state == "output-denied":
-        return ToolReturnPart(tool, "The tool call was denied.", id, outcome="denied")
+        return ToolReturnPart(tool, denial_of(part), id, outcome="denied")
     text = str(part.get("errorText") or "The call was aborted.")
     return ToolReturnPart(tool, text, id, outcome="failed")
