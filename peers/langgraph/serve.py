@@ -4,6 +4,7 @@ Arguments: the port (0: any).
 """
 
 import os
+import shutil
 import socket
 import sys
 import tempfile
@@ -13,8 +14,21 @@ from pathlib import Path
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(here / "python"))
 os.environ["PYTHONPATH"] = str(here / "python")
+PREFIX = "attache-langgraph-"
+
+
+def remove_left_over() -> None:
+    """What servers left behind that were killed."""
+    for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        number = left.name.removeprefix(PREFIX).split("-")[0]
+        if not number.isdigit() or not Path("/proc", number).exists():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+remove_left_over()
 # What the runtime keeps of its threads is for this run alone.
-os.chdir(tempfile.mkdtemp(prefix="attache-langgraph-"))
+kept = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-")
+os.chdir(kept)
 os.environ.update(LANGSMITH_TRACING="false", LANGGRAPH_CLI_NO_ANALYTICS="1", LOG_LEVEL="WARNING")
 
 from langgraph_api.cli import run_server  # noqa: E402
@@ -41,6 +55,9 @@ def tell_when_ready() -> None:
 
 def end_with_input() -> None:
     sys.stdin.buffer.read()
+    # Whatever its threads still write goes along.
+    for _ in range(3):
+        shutil.rmtree(kept, ignore_errors=True)
     os._exit(0)
 
 
