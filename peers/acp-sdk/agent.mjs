@@ -1,6 +1,7 @@
 // A small agent on the official SDK: it says what it was asked, and does what the first word tells it: asks for a
 // permission, uses files and terminals of its client, asks its user, waits.
 
+import { writeFileSync } from "node:fs";
 import { Readable, Writable } from "node:stream";
 import { agent, ndJsonStream } from "@agentclientprotocol/sdk";
 
@@ -64,6 +65,23 @@ const deeds = {
     await update(client, sessionId, { sessionUpdate: "session_info_update", title: "A plan" });
     await update(client, sessionId, { sessionUpdate: "usage_update", used: 1200, size: 8000 });
     return "planned";
+  },
+  /** Writes a file itself, without asking anybody. */
+  plant: async (client, sessionId, path) => {
+    try {
+      writeFileSync(path, "planted");
+      return "planted";
+    } catch (error) {
+      return `refused: ${error.code}`;
+    }
+  },
+  commands: async (client, sessionId) => {
+    const availableCommands = [
+      { name: "deploy", description: "Deploys it", input: { hint: "where" } },
+      { name: "status", description: "Of the agent" },
+    ];
+    await update(client, sessionId, { sessionUpdate: "available_commands_update", availableCommands });
+    return "listed";
   },
   /** Until it is cancelled. */
   wait: () => new Promise((resolve) => (cancelled = () => resolve(undefined))),

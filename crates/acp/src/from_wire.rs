@@ -23,6 +23,7 @@ use fields::{Field, Object};
 pub(crate) use methods::CANCEL;
 use methods::NOTIFICATIONS;
 
+mod arguments;
 mod cursor;
 mod fields;
 pub mod methods;
@@ -30,6 +31,7 @@ mod prompt;
 mod said;
 mod servers;
 
+pub use arguments::{EditedArguments, arguments};
 pub use cursor::cursor;
 pub use fields::Invalid;
 pub use prompt::MESSAGE_ID_KEY;

@@ -17,6 +17,12 @@ pub const SMALLEST_PIECE_BYTES: usize = 4 * 1024;
 /// Largest attachment once decoded; the base64 of it still fits the line cap of the peer.
 pub const ATTACHMENT_BYTES: usize = 20 * 1024 * 1024;
 
+/// Arguments up to this size are offered as a form: nobody edits more in one, and forms are sent whole.
+pub const FORM_ARGUMENT_BYTES: usize = 16 * 1024;
+
+/// How often a form of arguments is put until all of it can be read.
+pub const FORM_TRIES: usize = 5;
+
 /// Longest session, method or option id we look at: an error may repeat 200 bytes of input, and ours are 30.
 pub const ID_BYTES: usize = 200;
 

@@ -8,6 +8,7 @@ use attache_core::entry::Entry;
 use attache_core::part::Role;
 
 mod answers;
+mod arguments;
 mod commands;
 mod compaction;
 mod content;
@@ -21,9 +22,10 @@ mod selection;
 mod tool;
 
 pub use answers::{
-    Logins, failed_start_response, initialize_response, mode_request, permission_request, queue_entry,
-    session_info, session_result, status_result,
+    EDIT_ARGUMENTS, Logins, failed_start_response, initialize_response, mode_request, permission_request,
+    queue_entry, session_info, session_result, status_result,
 };
+pub use arguments::{ArgumentKind, argument_form, has_form};
 pub use commands::write_commands;
 pub use questions::{
     CONSENT_DECLINED, CONSENT_FIELD, CONSENT_GIVEN, MORE_CHOICES, NO_CHOICE, address_request, choice_id,

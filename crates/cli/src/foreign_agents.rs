@@ -9,7 +9,7 @@ use attache_core::agents::{Agent, Agents};
 use attache_core::ports::mcp::HiddenText;
 use attache_foreign::agent::ForeignAgent;
 use attache_foreign::{
-    AcpAgent, AcpSettings, AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent,
+    AcpAgent, AcpSettings, AgentHold, AiSdkAgent, AiSdkSettings, ForeignAgents, Headers, LangGraphAgent,
     LangGraphSettings, PythonAgent, PythonSettings, UnusableAgent, WorkspacePython, with_variables,
 };
 use attache_mcp::Variables;
@@ -95,12 +95,13 @@ impl ForeignHost {
                 let settings = LangGraphSettings { url, headers, assistant, images, audio };
                 Ok(Arc::new(LangGraphAgent::new(settings).map_err(|error| error.to_string())?))
             }
-            AgentBackend::Acp { command, environment, directory } => {
+            AgentBackend::Acp { command, environment, directory, sandbox } => {
                 Ok(Arc::new(AcpAgent::new(AcpSettings {
                     name: configured.name.clone(),
                     command: command.clone(),
                     environment: self.environment(environment, owner)?,
                     directory: directory.clone(),
+                    hold: if *sandbox { AgentHold::Sandbox } else { AgentHold::None },
                     sandbox: self.machine.sandbox.clone(),
                     version: env!("CARGO_PKG_VERSION"),
                 })))

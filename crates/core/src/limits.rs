@@ -363,3 +363,7 @@ pub const SCHEMA_DEPTH: usize = 64;
 /// One text in a span: more than most tools give back, and far below what collectors take in one request. The
 /// whole conversation is sent again with every call of a model, so this is also what a call costs at most.
 pub(crate) const SPAN_CONTENT_BYTES: usize = 64 * 1024;
+
+/// How long session/new waits for an agent that has modes of its own: clients are told once which there are.
+/// One that takes longer shows them as an option.
+pub const OWN_MODES_TIME: std::time::Duration = std::time::Duration::from_secs(5);

@@ -30,6 +30,9 @@ pub use tasks::{BackgroundTask, ChildOf};
 /// Our key in the metadata of parts and chunks, which clients and providers share with us.
 pub const OWN_KEY: &str = "attache";
 
+/// Within what is ours of an approval: the person gave the call other arguments.
+pub const EDITED: &str = "edited";
+
 /// What is ours in the metadata of a part or a chunk.
 pub fn own(metadata: &Value) -> Option<&Value> {
     metadata.get(OWN_KEY)

@@ -243,6 +243,7 @@ impl Session {
                 answer(reply, chosen);
             }
             SessionCommand::ChoicesChanged => self.tell_choices().await,
+            SessionCommand::AgentCommandsChanged => self.list_commands(),
             SessionCommand::Patch { patch, reply } => {
                 let patched = self.patch(*patch).await;
                 answer(reply, patched);

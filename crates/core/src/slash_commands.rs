@@ -9,6 +9,8 @@
 //! conversation holds for commands too; its answer is a message of its own, which no model is shown. What each
 //! does is in `session::commands`.
 
+mod of_agent;
+
 use std::sync::{Arc, LazyLock};
 
 use serde_json::{Map, Value, json};
@@ -63,6 +65,8 @@ pub(crate) enum CommandAction {
     Skill(Arc<Skill>),
     /// It becomes a prompt that a server writes out.
     OfServer(Arc<ServerPrompt>),
+    /// The agent, which lives elsewhere, knows it by this name.
+    OfAgent(Arc<str>),
 }
 
 impl SlashCommand {
@@ -258,7 +262,12 @@ impl SlashCommands {
                 let part = typed.part(None, &TurnChoice::default());
                 in_first_place(parts, part)
             }
-            Some(CommandAction::Template(_) | CommandAction::Skill(_) | CommandAction::OfServer(_))
+            Some(
+                CommandAction::Template(_)
+                | CommandAction::Skill(_)
+                | CommandAction::OfServer(_)
+                | CommandAction::OfAgent(_),
+            )
             | None => parts,
         }
     }

@@ -251,7 +251,7 @@ fn tell_end(open: &mut OpenSpan, key: &'static str, end: &TurnEnd) {
         }
         TurnEnd::StepLimit => open.set(key, "step_limit"),
         TurnEnd::Aborted => open.set(key, "aborted"),
-        TurnEnd::Failed { kind, message } => {
+        TurnEnd::Failed { kind, message, .. } => {
             open.set(key, "failed");
             open.fail(failure_name(*kind), message);
         }

@@ -11,10 +11,9 @@ use crate::chunk::Chunk;
 use crate::ids::Ids;
 use crate::limits::SPAN_CONTENT_BYTES;
 use crate::part::{Part, Passage, Role};
-use crate::ports::model::{ModelError, ModelInfo, ModelRequest, Price, StepEvent, Usage};
-use crate::ports::store::ModelRef;
+use crate::ports::model::{ModelAround, ModelError, ModelRequest, Price, StepEvent, Usage};
 use crate::ports::telemetry::{SpanKind, SpanValue};
-use crate::ports::{BoxFuture, BoxStream, Clock, Model, Telemetry};
+use crate::ports::{BoxStream, Clock, Model, Telemetry};
 use crate::spans::{OpenSpan, SpanMaker, keys};
 
 /// A model that tells of each of its calls.
@@ -36,36 +35,12 @@ impl TracedModel {
     }
 }
 
-impl Model for TracedModel {
-    fn available(&self) -> Arc<[ModelInfo]> {
-        self.inner.available()
+impl ModelAround for TracedModel {
+    fn inner(&self) -> &Arc<dyn Model> {
+        &self.inner
     }
 
-    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
-        self.inner.describe(model)
-    }
-
-    fn provider_problems(&self) -> Vec<String> {
-        self.inner.provider_problems()
-    }
-
-    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
-        self.inner.takes(info, mime)
-    }
-
-    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
-        self.inner.small(beside)
-    }
-
-    fn look_again(&self) -> BoxFuture<'static, ()> {
-        self.inner.look_again()
-    }
-
-    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
-        self.inner.late_answers()
-    }
-
-    fn stream(
+    fn stream_through(
         &self,
         request: ModelRequest,
         cancel: CancellationToken,

@@ -192,7 +192,7 @@ impl Turn {
                 Settled::Waiting(ask) => return Ok(TurnResult::Suspended(ask)),
                 Settled::Repeating(message) => {
                     self.finish_step(After::TheEnd).await?;
-                    return Ok(TurnResult::Ended(TurnEnd::Failed { kind: FailureKind::Model, message }));
+                    return Ok(TurnResult::Ended(TurnEnd::failed(FailureKind::Model, message)));
                 }
             }
             let after = self.after_step().await?;
@@ -308,23 +308,20 @@ impl Turn {
     fn end_of(&self, stop: StepStop) -> TurnEnd {
         match stop {
             StepStop::Aborted => TurnEnd::Aborted,
-            StepStop::Store(error) => {
-                TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() }
-            }
+            StepStop::Store(error) => TurnEnd::failed(FailureKind::Store, error.to_string()),
             StepStop::Model(ModelError::Refused(_)) => TurnEnd::Finished(FinishReason::ContentFilter),
             StepStop::Model(error @ ModelError::Auth(_)) => {
-                TurnEnd::Failed { kind: FailureKind::Auth, message: error.to_string() }
+                TurnEnd::failed(FailureKind::Auth, error.to_string())
             }
-            StepStop::Model(error @ ModelError::Overflow(_)) => TurnEnd::Failed {
-                kind: FailureKind::Model,
-                message: format!("{error}; {}", self.overflow_advice()),
-            },
+            StepStop::Model(error @ ModelError::Overflow(_)) => {
+                TurnEnd::failed(FailureKind::Model, format!("{error}; {}", self.overflow_advice()))
+            }
             StepStop::Model(
                 error @ (ModelError::Transient { .. }
                 | ModelError::Permanent(_)
                 | ModelError::AttachmentRejected(_)
                 | ModelError::Unreadable(_)),
-            ) => TurnEnd::Failed { kind: FailureKind::Model, message: error.to_string() },
+            ) => TurnEnd::failed(FailureKind::Model, error.to_string()),
         }
     }
 }

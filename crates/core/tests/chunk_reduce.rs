@@ -259,6 +259,22 @@ fn an_answer_stands_on_the_call_and_a_denial_keeps_it() {
 }
 
 #[test]
+fn a_call_that_was_allowed_with_other_arguments_has_those_and_what_is_ours_of_the_question_stays() {
+    let call_id = CallId::new("c");
+    let mut reducer = reduced(&[start("c"), delta("c", "{\"to\": \"x\"}")]);
+    let ask = json!({"type": "tool-approval-request", "approvalId": "q", "toolCallId": "c", "attache": {"tool": "deploy"}});
+    reducer.apply(&serde_json::from_value(ask).unwrap()).unwrap();
+    let answer =
+        json!({"approval_id": "q", "call_id": "c", "approved": true, "reason": null, "input": {"to": "y"}});
+    reducer.apply(&Chunk::transient_data("approval", answer)).unwrap();
+    let tool = reducer.tool(&call_id).unwrap();
+    assert_eq!(tool.input, Some(json!({"to": "y"})));
+    let approval = tool.approval.clone().unwrap();
+    assert_eq!(approval.approved, Some(true));
+    assert_eq!(approval.unknown["attache"], json!({"tool": "deploy", "edited": true}));
+}
+
+#[test]
 fn progress_is_no_result() {
     let call_id = CallId::new("c");
     let output = |preliminary| Chunk::ToolOutputAvailable {

@@ -26,14 +26,16 @@ use attache_acp_client::ClientFailure;
 use attache_core::ids::SessionId;
 use attache_core::part::{Passage, Role};
 use attache_core::ports::BoxFuture;
-use attache_core::ports::foreign::{Abilities, AgentOption, AgentWord, Follows, SessionOpening};
+use attache_core::ports::foreign::{
+    Abilities, AgentCommand, AgentOption, AgentWord, Follows, SessionOpening,
+};
 use attache_sandbox::LazySandbox;
 
 use crate::ForeignError;
 use crate::agent::{Decided, ForeignAgent, ForeignRun, RunRequest};
 use crate::convert::acp_blocks::{blocks, handover};
 use run::AcpRun;
-use session::{AgentSession, BegunWith, Knows, SessionWish};
+use session::{AgentSession, BegunWith, Knows, SessionWish, StartStage};
 
 /// What the configuration says of such an agent.
 #[derive(Clone)]
@@ -46,10 +48,21 @@ pub struct AcpSettings {
     pub environment: Vec<(OsString, OsString)>,
     /// Where it is started; `None`: in the root of the session.
     pub directory: Option<PathBuf>,
-    /// Holds the commands that it runs in terminals of ours; known once the host is.
+    /// Whether the agent itself is held.
+    pub hold: AgentHold,
+    /// Holds it, and the commands that it runs in terminals of ours; known once the host is.
     pub sandbox: Arc<OnceLock<LazySandbox>>,
     /// Of this program.
     pub version: &'static str,
+}
+
+/// Whether the process of an agent may do what its user may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AgentHold {
+    /// All of it.
+    None,
+    /// What commands of the session may.
+    Sandbox,
 }
 
 impl fmt::Debug for AcpSettings {
@@ -90,6 +103,7 @@ impl AcpAgent {
         let workspace = request.workspace.clone();
         let wish = SessionWish {
             root: workspace.root.clone(),
+            workspace: Some(workspace.clone()),
             additional: workspace.additional.clone(),
             servers: request.servers.clone(),
             options: request.options.clone(),
@@ -141,11 +155,24 @@ impl ForeignAgent for AcpAgent {
         listed.unwrap_or_default()
     }
 
+    fn commands(&self, session: &SessionId) -> Vec<AgentCommand> {
+        let session = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned();
+        let listed = session
+            .map(|session| session.choices.lock().unwrap_or_else(PoisonError::into_inner).commands.clone());
+        listed.unwrap_or_default()
+    }
+
     fn open(&self, opening: SessionOpening) {
+        // What it is held to is known with the first prompt.
+        if self.settings.hold == AgentHold::Sandbox {
+            return;
+        }
         let session = self.session(&opening.session_id);
         let SessionOpening { root, additional, servers, options, kept, news, .. } = opening;
-        let wish = SessionWish { root, additional, servers, options, kept, news: news.clone() };
+        let wish =
+            SessionWish { root, workspace: None, additional, servers, options, kept, news: news.clone() };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        session.opened.send_replace(StartStage::UnderWay);
         runtime.spawn(async move {
             if let Err(error) = session.ready(&wish).await {
                 news.tell(AgentWord::Notice {
@@ -154,7 +181,17 @@ impl ForeignAgent for AcpAgent {
                     description: Some(error.message),
                 });
             }
+            session.opened.send_replace(StartStage::Over);
         });
+    }
+
+    fn opened(&self, session: &SessionId) -> BoxFuture<'static, ()> {
+        let session = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).get(session).cloned();
+        Box::pin(async move {
+            let Some(session) = session else { return };
+            // A session that is gone opens nothing.
+            drop(session.opened.subscribe().wait_for(|opening| *opening == StartStage::Over).await);
+        })
     }
 
     fn begin(&self, request: RunRequest) -> BoxFuture<'_, Result<Box<dyn ForeignRun>, ForeignError>> {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use attache_core::chunk::{Chunk, FinishReason, Rest};
 use attache_core::ids::{CallId, MessageId, SessionId};
 use attache_core::part::{Part, Passage};
-use attache_core::ports::client::{Question, Said};
+use attache_core::ports::client::{CallArguments, Question, Said};
 use attache_core::ports::foreign::{
-    Abilities, AgentNews, AgentOption, ChosenOptions, KeptState, SessionOpening,
+    Abilities, AgentCommand, AgentNews, AgentOption, ChosenOptions, KeptState, SessionOpening,
 };
 use attache_core::ports::mcp::ServerEntry;
 use attache_core::ports::tool::{Presentation, Workspace};
@@ -29,8 +29,18 @@ pub trait ForeignAgent: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// What can be typed in a session that it understands itself.
+    fn commands(&self, _session: &SessionId) -> Vec<AgentCommand> {
+        Vec::new()
+    }
+
     /// A session begins, or goes on with this agent: what starts slowly may start now, in a task of its own.
     fn open(&self, _opening: SessionOpening) {}
+
+    /// Once what `open` starts is there, or will not be.
+    fn opened(&self, _session: &SessionId) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// Begins to answer the last message of the conversation.
     fn begin(&self, request: RunRequest) -> BoxFuture<'_, Result<Box<dyn ForeignRun>, ForeignError>>;
@@ -133,6 +143,8 @@ pub enum RunAskAbout {
     Permission {
         /// In the agent's words.
         description: Option<String>,
+        /// Whether the agent takes other arguments for it.
+        arguments: CallArguments,
     },
     /// The same about a call that runs one command: nobody is offered to decide about all commands for always.
     Command {

@@ -11,7 +11,7 @@ use attache_core::ports::BoxFuture;
 use attache_core::ports::backend::{
     Backend, BackendTurn, InterruptedTurn, ResumedTurn, TurnContext, TurnLeftovers, TurnResult, TurnStart,
 };
-use attache_core::ports::foreign::{Abilities, AgentOption, SessionOpening};
+use attache_core::ports::foreign::{Abilities, AgentCommand, AgentOption, SessionOpening};
 use attache_core::turn::{FailureKind, NativeBackend, TurnEnd};
 
 use crate::agent::ForeignAgent;
@@ -96,9 +96,20 @@ impl Backend for ForeignBackends {
         self.agents.get(agent).map(|agent| agent.options(session)).unwrap_or_default()
     }
 
+    fn commands(&self, agent: &Agent, session: &SessionId) -> Vec<AgentCommand> {
+        self.agents.get(agent).map(|agent| agent.commands(session)).unwrap_or_default()
+    }
+
     fn open(&self, agent: &Agent, opening: SessionOpening) {
         if let Some(agent) = self.agents.get(agent) {
             agent.open(opening);
+        }
+    }
+
+    fn opened(&self, agent: &Agent, session: &SessionId) -> BoxFuture<'static, ()> {
+        match self.agents.get(agent) {
+            Some(agent) => agent.opened(session),
+            None => Box::pin(std::future::ready(())),
         }
     }
 
@@ -115,7 +126,7 @@ impl BackendTurn for LostTurn {
     fn run(&mut self, _start: TurnStart) -> BoxFuture<'_, TurnResult> {
         let agent = &self.0.setup.agent.id;
         let message = format!("the agent `{agent}` is not configured here any more; choose another mode");
-        let end = TurnEnd::Failed { kind: FailureKind::Model, message };
+        let end = TurnEnd::failed(FailureKind::Model, message);
         Box::pin(std::future::ready(TurnResult::Ended(end)))
     }
 

@@ -3,13 +3,16 @@
 use attache_core::redact::Redactor;
 use thiserror::Error;
 
+use crate::limits::{DETAILS_FIRST, DETAILS_LAST};
+
 /// What happened, for the user; and what only who repairs it wants to read.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{message}")]
 pub struct ForeignError {
     /// In words, with what to do where that is known.
     pub message: String,
-    /// A traceback, a body of an answer: goes to the log, never into the conversation.
+    /// A traceback, a body of an answer: goes to the log and with the failed prompt, never into the
+    /// conversation.
     pub details: Option<String>,
     /// Whose fault it is.
     pub blame: Blame,
@@ -42,6 +45,19 @@ impl ForeignError {
         let text =
             if details.is_empty() { self.message.clone() } else { format!("{}\n\n{details}", self.message) };
         Redactor::new(None).text(&text)
+    }
+
+    /// The details as they are told: without what looks like a secret, their beginning and their end.
+    pub(crate) fn shown_details(&self) -> Option<String> {
+        let details = self.details.as_deref().filter(|details| !details.trim().is_empty())?;
+        let text = Redactor::new(None).text(details);
+        let (first, last) =
+            (text.floor_char_boundary(DETAILS_FIRST), text.len().saturating_sub(DETAILS_LAST));
+        let last = text.ceil_char_boundary(last);
+        Some(match first < last {
+            true => format!("{}\n…\n{}", &text[..first], &text[last..]),
+            false => text,
+        })
     }
 
     /// Credentials are missing or wrong.

@@ -6,6 +6,8 @@ use std::fmt;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use thiserror::Error;
 
+use crate::limits::SECRET_BYTES;
+
 /// Ready to be sent.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Headers(HeaderMap);
@@ -49,6 +51,19 @@ impl Headers {
     pub(crate) fn map(&self) -> HeaderMap {
         self.0.clone()
     }
+
+    /// The text without the values: servers repeat what they were sent.
+    pub(crate) fn cut(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        let values = self.0.values().filter_map(|value| value.to_str().ok());
+        // Behind the word that says how, as in `Bearer …`.
+        for secret in values.flat_map(|value| [value, value.rsplit(' ').next().unwrap_or(value)]) {
+            if secret.len() >= SECRET_BYTES {
+                text = text.replace(secret, "[hidden]");
+            }
+        }
+        text
+    }
 }
 
 /// A text with the values of its `${NAME}` in it. The error does not name the text.
@@ -79,6 +94,13 @@ mod tests {
         assert_eq!(headers.map()["authorization"], "Bearer s3cret");
         assert!(!format!("{headers:?}").contains("s3cret"), "{headers:?}");
         assert!(!format!("{:?}", headers.map()).contains("s3cret"));
+    }
+
+    #[test]
+    fn what_a_server_repeats_of_them_is_cut() {
+        let headers = resolve("Bearer ${TOKEN}").unwrap();
+        assert_eq!(headers.cut("{\"sent\":\"s3cret\"}, Bearer s3cret"), "{\"sent\":\"[hidden]\"}, [hidden]");
+        assert_eq!(resolve("a b").unwrap().cut("a b"), "a b");
     }
 
     #[test]

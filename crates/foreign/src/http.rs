@@ -63,7 +63,7 @@ impl HttpPeer {
         let kind = kind.unwrap_or_default().to_owned();
         if !kind.to_ascii_lowercase().starts_with(EVENTS) {
             let shown = if kind.is_empty() { "no media type" } else { kind.as_str() };
-            let body = start_of(response).await;
+            let body = self.headers.cut(&start_of(response).await);
             let text =
                 format!("{} answered with {shown} instead of {EVENTS}; is this its address?", self.name);
             return Err(ForeignError::new(text).with_details(body));
@@ -144,7 +144,7 @@ impl HttpPeer {
 
     async fn refusal(&self, response: Response) -> ForeignError {
         let status = response.status();
-        let body = start_of(response).await;
+        let body = self.headers.cut(&start_of(response).await);
         let told = told_in(&body);
         let said = if told.is_empty() { String::new() } else { format!(": {told}") };
         let text = format!("{} answered {status}{said}", self.name);

@@ -19,7 +19,7 @@ mod session_files;
 mod turn;
 mod unusable;
 
-pub use acp::{AcpAgent, AcpSettings};
+pub use acp::{AcpAgent, AcpSettings, AgentHold};
 pub use ai_sdk::{AiSdkAgent, AiSdkSettings, SentHistory};
 pub use backends::{ForeignAgents, ForeignBackends};
 pub use error::ForeignError;

@@ -104,6 +104,18 @@ pub(crate) const KILL_AFTER: Duration = Duration::from_secs(5);
 /// A process that closed its pipe, or was ended, is gone by then.
 pub(crate) const PROCESS_END: Duration = Duration::from_secs(5);
 
+/// Commands of an ACP agent that are listed: each is told to every client.
+pub(crate) const COMMANDS: usize = 200;
+
+/// Shorter values of headers stand in ordinary words.
+pub(crate) const SECRET_BYTES: usize = 6;
+
+/// Of the details of a failure as they are told: a server's body says what is wrong in its first lines …
+pub(crate) const DETAILS_FIRST: usize = 3 * 1024;
+
+/// … and a traceback in its last ones.
+pub(crate) const DETAILS_LAST: usize = 7 * 1024;
+
 /// Lines that a process wrote last are told with its end.
 pub(crate) const LAST_WORDS: usize = 40;
 

@@ -243,21 +243,22 @@ impl ForeignTurn {
         {
             tracing::warn!(agent = %self.context.setup.agent.id, "a run that was stopped did not end");
         }
-        let failed = |kind, message| TurnResult::Ended(TurnEnd::Failed { kind, message });
         match stop {
             Stop::Asks(ask) => TurnResult::Suspended(ask),
             Stop::Ended(reason) => TurnResult::Ended(TurnEnd::Finished(reason)),
             Stop::Aborted => TurnResult::Ended(TurnEnd::Aborted),
-            Stop::Store(error) => failed(FailureKind::Store, error.to_string()),
-            Stop::Failed(ForeignError { message, details, blame }) => {
-                if let Some(details) = details {
+            Stop::Store(error) => TurnResult::Ended(TurnEnd::failed(FailureKind::Store, error.to_string())),
+            Stop::Failed(error) => {
+                let details = error.shown_details();
+                if let Some(details) = &details {
                     tracing::warn!(agent = %self.context.setup.agent.id, details, "an agent failed");
                 }
-                let kind = match blame {
+                let kind = match error.blame {
                     Blame::Agent => FailureKind::Model,
                     Blame::Credentials => FailureKind::Auth,
                 };
-                failed(kind, named(&self.context.setup.agent.id, message))
+                let message = named(&self.context.setup.agent.id, error.message);
+                TurnResult::Ended(TurnEnd::Failed { kind, message, details })
             }
         }
     }

@@ -7,20 +7,22 @@ use agent_client_protocol_schema::v1::{
 };
 use attache_core::ids::SessionId;
 use attache_core::ports::client::{
-    About, Answer, Ask, Client, ModeProposal, Permission, Question, Said, WhenAsked,
+    About, Answer, Ask, CallArguments, Client, ModeProposal, Permission, Question, Said, WhenAsked,
 };
 use attache_core::ports::projects::{ConsentAnswer, ConsentRequest};
 use attache_core::ports::{BoxFuture, Delegate};
 use attache_rpc::{Peer, RequestError};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use tokio::sync::{mpsc, oneshot};
 
 use super::delegate::ClientDelegate;
 use super::forwarder::ForwarderCommand;
-use crate::from_wire::{self, Picked};
+use crate::from_wire::{self, EditedArguments, Picked};
+use crate::limits::FORM_TRIES;
 use crate::to_wire::{
-    choice_request, consent_form, fits_options, form_request, mode_request, permission_request,
+    EDIT_ARGUMENTS, argument_form, choice_request, consent_form, fits_options, form_request, has_form,
+    mode_request, permission_request,
 };
 
 #[derive(Debug)]
@@ -98,7 +100,7 @@ impl Client for AcpClient {
                 return Answer::Gone;
             }
             let answer = match &ask.about {
-                About::Permission(about) => permission(&peer, &ask, about).await,
+                About::Permission(about) => permission(&peer, forms, &ask, about).await,
                 About::Questions(questions) => said(&peer, forms, &ask, questions).await,
                 About::ModeSwitch(proposal) => mode_switch(&peer, &ask, proposal).await,
             };
@@ -112,10 +114,47 @@ impl Client for AcpClient {
 }
 
 /// `Err` is an answer that the client did not give itself.
-async fn permission(peer: &Peer, ask: &Ask, about: &Permission) -> Result<Answer, Answer> {
-    let question = permission_request(ask, about);
-    let response = put(peer, "session/request_permission", question, Answer::RejectOnce).await?;
-    Ok(answer(&response, about.rule_name.as_deref(), about.edits_name.as_deref()))
+async fn permission(peer: &Peer, forms: Forms, ask: &Ask, about: &Permission) -> Result<Answer, Answer> {
+    let mut about = about.clone();
+    if forms == Forms::None || !has_form(&ask.input) {
+        about.arguments = CallArguments::Fixed;
+    }
+    loop {
+        let question = permission_request(ask, &about);
+        let response = put(peer, "session/request_permission", question, Answer::RejectOnce).await?;
+        if !wants_to_edit(&about, &response) {
+            return Ok(answer(&response, about.rule_name.as_deref(), about.edits_name.as_deref()));
+        }
+        if let Some(edited) = edited(peer, ask).await? {
+            return Ok(edited);
+        }
+        // Whoever puts the form aside has decided nothing; it is not offered for ever.
+        about.arguments = CallArguments::Fixed;
+    }
+}
+
+fn wants_to_edit(about: &Permission, response: &RawValue) -> bool {
+    let response = serde_json::from_str::<RequestPermissionResponse>(response.get());
+    let Ok(RequestPermissionOutcome::Selected(selected)) = response.map(|response| response.outcome) else {
+        return false;
+    };
+    about.arguments == CallArguments::Editable && *selected.option_id.0 == *EDIT_ARGUMENTS
+}
+
+/// The arguments as the user wants them; `None`: the form was put aside.
+async fn edited(peer: &Peer, ask: &Ask) -> Result<Option<Answer>, Answer> {
+    let (mut typed, mut wrong) = (Map::new(), Vec::new());
+    for _ in 0..FORM_TRIES {
+        let form = argument_form(ask, &typed, &wrong);
+        let response = put(peer, "elicitation/create", form, Answer::RejectOnce).await?;
+        match from_wire::arguments(&ask.input, &response) {
+            EditedArguments::Given(same) if same == ask.input => return Ok(Some(Answer::AllowOnce)),
+            EditedArguments::Given(arguments) => return Ok(Some(Answer::AllowEdited(arguments))),
+            EditedArguments::Wrong { typed: before, wrong: fields } => (typed, wrong) = (before, fields),
+            EditedArguments::PutAside => return Ok(None),
+        }
+    }
+    Ok(None)
 }
 
 async fn mode_switch(peer: &Peer, ask: &Ask, proposal: &ModeProposal) -> Result<Answer, Answer> {

@@ -52,10 +52,21 @@ fn stop_reason(end: &TurnEnd) -> Result<StopReason, ErrorObject> {
         }
         TurnEnd::StepLimit => Ok(StopReason::MaxTurnRequests),
         TurnEnd::Aborted => Ok(StopReason::Cancelled),
-        TurnEnd::Failed { kind: FailureKind::Auth, message } => Err(ErrorObject::auth_required(message)),
-        TurnEnd::Failed {
-            kind: FailureKind::Model | FailureKind::Store | FailureKind::Internal,
-            message,
-        } => Err(ErrorObject::internal(message)),
+        TurnEnd::Failed { kind, message, details } => {
+            let error = match kind {
+                FailureKind::Auth => ErrorObject::auth_required(message),
+                FailureKind::Model | FailureKind::Store | FailureKind::Internal => {
+                    ErrorObject::internal(message)
+                }
+            };
+            Err(match details {
+                // Behind the message: clients exist that show nothing else of an error.
+                Some(details) => {
+                    let details = format!("{}\n\n{details}", error.message);
+                    error.with_data(json!({ "details": details }))
+                }
+                None => error,
+            })
+        }
     }
 }

@@ -17,7 +17,7 @@ use attache_core::events::{RunState, Runs, SessionStatus};
 use attache_core::hub::QueuedMessage;
 use attache_core::ids::SessionId;
 use attache_core::metadata::OWN_KEY;
-use attache_core::ports::client::{Ask, ModeProposal, Permission};
+use attache_core::ports::client::{Ask, CallArguments, ModeProposal, Permission};
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown};
 use attache_core::watchdog::Containment;
@@ -233,12 +233,22 @@ pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_
             let name = format!("Always allow: {}", visible_line(name));
             option("allow_edits", name, PermissionOptionKind::AllowAlways)
         }),
+        match about.arguments {
+            CallArguments::Editable => {
+                let name = "Allow with other arguments".to_owned();
+                Some(option(EDIT_ARGUMENTS, name, PermissionOptionKind::AllowOnce))
+            }
+            CallArguments::Fixed => None,
+        },
     ]
     .into_iter()
     .flatten()
     .collect();
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
 }
+
+/// The id of the option that leads to a form with the arguments of the call.
+pub const EDIT_ARGUMENTS: &str = "edit_arguments";
 
 /// Whether the session goes on with another agent, with what that agent is to do.
 pub fn mode_request(ask: &Ask, proposal: &ModeProposal) -> Result<Value, serde_json::Error> {

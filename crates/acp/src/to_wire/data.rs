@@ -54,8 +54,10 @@ pub(super) fn write(
         DataName::Hook => hook(entry, view, data, lasting, out),
         DataName::Command => commands::command(entry, data, out),
         DataName::FileRef | DataName::Context => attachment(entry, name, data, out),
-        // Of the model or of the host; a call's own updates say what people see of an answer.
-        DataName::Approval | DataName::Environment | DataName::Snapshot => Ok(()),
+        // A call's own updates say what people see of an answer, but for what it runs with.
+        DataName::Approval => tool::edited(entry, data, out),
+        // Of the model or of the host.
+        DataName::Environment | DataName::Snapshot => Ok(()),
     }
 }
 

@@ -94,6 +94,16 @@ pub(super) fn completed(
     write(entry, call.id, fields, &shown, out)
 }
 
+/// The person who allowed a call gave it other arguments.
+pub(super) fn edited(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
+    let (Some(call_id), Some(input)) = (data.get("call_id").and_then(Value::as_str), data.get("input"))
+    else {
+        return Ok(());
+    };
+    let fields = ToolCallUpdateFields::new().raw_input(object("input", input.clone()));
+    line::update(entry, &SessionUpdate::ToolCallUpdate(ToolCallUpdate::new(call_id.to_owned(), fields)), out)
+}
+
 /// A call of a child that people are asked about: it is known here for as long as the question is open.
 pub(super) fn asked(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let Ok(call) = AskedCall::deserialize(data) else { return Ok(()) };

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use attache_acp::from_wire::{self, ClientRequest, LoginTerminals};
 use attache_acp::limits::LINE_BYTES;
 use attache_acp::to_wire::{
-    CompactionUpdates, Logins, Notices, ThoughtUpdates, WireView, choice_request, config_options,
-    failed_start_response, fits_options, initialize_response, mode_request, modes, permission_request,
-    session_info,
+    CompactionUpdates, EDIT_ARGUMENTS, Logins, Notices, ThoughtUpdates, WireView, argument_form,
+    choice_request, config_options, failed_start_response, fits_options, has_form, initialize_response,
+    mode_request, modes, permission_request, session_info,
 };
 use attache_acp::{CommandLine, Login, LoginWay};
 use attache_core::choices::{Chosen, CurrentChoices};
 use attache_core::ids::{CallId, MessageId, SessionId};
 use attache_core::ports::client::{
-    About, Ask, Choice, ModeProposal, Permission, Question, Selection, WhenAsked,
+    About, Ask, CallArguments, Choice, ModeProposal, Permission, Question, Selection, WhenAsked,
 };
 use attache_core::ports::model::ThoughtLevel;
 use attache_core::ports::store::{ModelRef, SessionRow, UsageTotals};
@@ -247,6 +247,38 @@ fn checked_request(ask: &Ask) -> Value {
     assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
     assert_eq!(leaked_keys(&request), Vec::<String>::new());
     request
+}
+
+#[test]
+fn other_arguments_are_offered_last_and_their_form_has_a_field_of_each_kind() {
+    let input =
+        json!({ "to": "x", "count": 3, "share": 0.5, "force": false, "tags": ["a"], "big": u64::MAX });
+    let ask = ask("deploy", ToolKind::Other, Vec::new(), input.clone());
+    let about = Permission { arguments: CallArguments::Editable, ..permission() };
+    let request = permission_request(&ask, &about).unwrap();
+    assert_eq!(Validator::shared().request("session/request_permission", &request), Ok(()), "{request}");
+    let last = request["options"].as_array().unwrap().last().unwrap();
+    assert_eq!((&last["optionId"], &last["kind"]), (&json!(EDIT_ARGUMENTS), &json!("allow_once")));
+    let form = argument_form(&ask, &Default::default(), &[]).unwrap();
+    assert_eq!(Validator::shared().request("elicitation/create", &form), Ok(()), "{form}");
+    let fields = &form["requestedSchema"]["properties"];
+    for (name, kind, default) in [
+        ("to", "string", json!("x")),
+        ("count", "integer", json!(3)),
+        ("share", "number", json!(0.5)),
+        ("force", "boolean", json!(false)),
+        ("tags", "string", json!("[\"a\"]")),
+        ("big", "string", json!("18446744073709551615")),
+    ] {
+        assert_eq!((&fields[name]["type"], &fields[name]["default"]), (&json!(kind), &default), "{name}");
+    }
+    let typed = json!({ "tags": "[" });
+    let again = argument_form(&ask, typed.as_object().unwrap(), &["tags".to_owned()]).unwrap();
+    assert!(again["message"].as_str().unwrap().ends_with("This is no JSON: `tags`."), "{again}");
+    assert_eq!(again["requestedSchema"]["properties"]["tags"]["default"], "[");
+    // What is no object has no fields, and nobody edits a book in a form.
+    assert!(has_form(&input) && !has_form(&json!([])) && !has_form(&json!({})));
+    assert!(!has_form(&json!({ "text": "x".repeat(20_000) })));
 }
 
 #[test]

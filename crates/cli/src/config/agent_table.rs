@@ -41,7 +41,7 @@ const KEYS_OF: [(&str, &[&str]); 4] = [
     ("ai-sdk", &["url", "headers", "history", "images", "audio", "pdf"]),
     ("langgraph", &["url", "headers", "assistant", "images", "audio"]),
     ("python", &["module", "python", "directory", "env", "watch", "sandbox"]),
-    ("acp", &["command", "directory", "env"]),
+    ("acp", &["command", "directory", "env", "sandbox"]),
 ];
 
 /// An agent of a file. Neither its variables nor its headers are ever printed.
@@ -101,6 +101,8 @@ pub(crate) enum AgentBackend {
         environment: Vec<(String, HiddenText)>,
         /// Where it is started; `None`: in the session's root.
         directory: Option<PathBuf>,
+        /// Held as commands are.
+        sandbox: bool,
     },
 }
 
@@ -273,7 +275,8 @@ impl FileReader<'_> {
             }
             return None;
         };
-        Some(AgentBackend::Acp { command: command.value, environment, directory })
+        let sandbox = self.flag(table, "sandbox").unwrap_or(false);
+        Some(AgentBackend::Acp { command: command.value, environment, directory, sandbox })
     }
 
     fn url(&mut self, table: &AgentTable<'_>, example: &str) -> Option<Url> {

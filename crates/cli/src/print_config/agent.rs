@@ -60,11 +60,12 @@ impl ConfigPage {
                 self.entry("sandbox", *sandbox, origin);
                 environment
             }
-            AgentBackend::Acp { command, environment, directory } => {
+            AgentBackend::Acp { command, environment, directory, sandbox } => {
                 self.words("command", command.clone(), origin);
                 if let Some(directory) = directory {
                     self.entry("directory", directory.to_string_lossy().as_ref(), origin);
                 }
+                self.entry("sandbox", *sandbox, origin);
                 environment
             }
         }

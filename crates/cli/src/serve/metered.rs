@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use attache_core::ports::model::{ModelError, ModelInfo, ModelRequest, StepEvent};
-use attache_core::ports::store::ModelRef;
-use attache_core::ports::{BoxFuture, BoxStream, Model};
+use attache_core::ports::model::{ModelAround, ModelError, ModelRequest, StepEvent};
+use attache_core::ports::{BoxStream, Model};
 use attache_serve::ServerMetrics;
 use futures_util::StreamExt;
 use tokio_util::sync::CancellationToken;
@@ -15,40 +14,12 @@ pub(crate) struct MeteredModel {
     pub(crate) metrics: ServerMetrics,
 }
 
-impl Model for MeteredModel {
-    fn available(&self) -> Arc<[ModelInfo]> {
-        self.inner.available()
+impl ModelAround for MeteredModel {
+    fn inner(&self) -> &Arc<dyn Model> {
+        &self.inner
     }
 
-    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
-        self.inner.describe(model)
-    }
-
-    fn why_not(&self, model: &ModelRef) -> Option<String> {
-        self.inner.why_not(model)
-    }
-
-    fn provider_problems(&self) -> Vec<String> {
-        self.inner.provider_problems()
-    }
-
-    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
-        self.inner.takes(info, mime)
-    }
-
-    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
-        self.inner.small(beside)
-    }
-
-    fn look_again(&self) -> BoxFuture<'static, ()> {
-        self.inner.look_again()
-    }
-
-    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
-        self.inner.late_answers()
-    }
-
-    fn stream(
+    fn stream_through(
         &self,
         request: ModelRequest,
         cancel: CancellationToken,

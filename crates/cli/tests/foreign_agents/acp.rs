@@ -9,25 +9,21 @@ use crate::peer::*;
 /// Speaks the protocol as badly as its argument says.
 const ROGUE: &str = include_str!("../chat/rogue.py");
 
-fn entry(command: &[&str], more: &str) -> String {
-    format!("backend = \"acp\"\ncommand = {}\n{more}", json!(command))
-}
-
 /// The agent on the official SDK.
 fn sdk() -> Home {
     sdk_with("")
 }
 
 fn sdk_with(more: &str) -> Home {
-    let program = peers().join("acp-sdk/agent.mjs");
-    home_with(&entry(&["node", program.to_str().unwrap()], more), "on *\n text \"not asked\"")
+    home_with(&format!("{}{more}", sdk_entry()), "on *\n text \"not asked\"")
 }
 
 /// A home whose agent is attache on another home, with this model.
 fn nested(script: &str) -> (Home, Home) {
     let inner = Home::new(env!("CARGO_BIN_EXE_attache"), script);
     let env = format!("env = {{ ATTACHE_HOME = {} }}\n", json!(inner.home()));
-    let outer = home_with(&entry(&[env!("CARGO_BIN_EXE_attache"), "acp"], &env), "on *\n text \"not asked\"");
+    let outer =
+        home_with(&acp_entry(&[env!("CARGO_BIN_EXE_attache"), "acp"], &env), "on *\n text \"not asked\"");
     (outer, inner)
 }
 
@@ -36,10 +32,6 @@ async fn loaded_again(home: &Home, session: &str) -> (Agent, Vec<Value>) {
     again.initialize().await;
     let updates = again.load(session, &home.workspace()).await;
     (again, updates)
-}
-
-fn soak() -> usize {
-    std::env::var("TEST_SOAK").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
 }
 
 /// The attache behind attache; what was started with `--agent` is the one in front, and its guard.
@@ -97,6 +89,44 @@ async fn plan_title_and_usage_are_those_of_the_agent() {
     assert_eq!(of("plan")["entries"][0]["content"], "think");
     assert_eq!(of("session_info_update")["title"], "A plan");
     assert_eq!((&of("usage_update")["used"], &of("usage_update")["size"]), (&json!(1200), &json!(8000)));
+    // What it does not count is not told as nothing.
+    assert_eq!(of("usage_update")["_meta"], Value::Null);
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn its_commands_are_listed_and_typed_to_it() {
+    let home = sdk();
+    let (agent, session) = opened(&home).await;
+    assert_eq!(told(&agent, &session, "commands").await, "Well: listed");
+    let is_list = |message: &Value| {
+        let update = &message["params"]["update"];
+        update["sessionUpdate"] == "available_commands_update" && update.to_string().contains("deploy")
+    };
+    let listed = agent.client.wait_for("its commands", is_list).await;
+    let listed = listed["params"]["update"]["availableCommands"].as_array().unwrap();
+    let of = |name: &str| listed.iter().find(|command| command["name"] == name).unwrap();
+    assert_eq!(
+        (&of("deploy")["description"], &of("deploy")["input"]["hint"]),
+        (&json!("Deploys it"), &json!("where"))
+    );
+    assert_eq!(told(&agent, &session, "/deploy  to x").await, "You said: /deploy to x");
+    // Ours keep their names, and its own of the same name can be reached.
+    assert!(told(&agent, &session, "/status").await.contains("- Mode: `support`"));
+    assert_eq!(of("agent.status")["description"], "Of the agent");
+    assert_eq!(told(&agent, &session, "/agent.status now").await, "You said: /status now");
+    // They are the agent's: another mode has others.
+    let mark = agent.client.mark();
+    agent.client.expect("session/set_mode", json!({ "sessionId": session, "modeId": "build" })).await;
+    let others =
+        |message: &Value| message["params"]["update"]["sessionUpdate"] == "available_commands_update";
+    let listed = loop {
+        if let Some(listed) = agent.client.received()[mark..].iter().rfind(|message| others(message)) {
+            break listed.clone();
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    };
+    assert!(!listed.to_string().contains("deploy"), "{listed}");
     agent.finish(&home).await;
 }
 
@@ -280,14 +310,14 @@ async fn bad_agents_are_clear_errors() {
         let place = tempfile::tempdir().unwrap();
         let program = place.path().join("rogue.py");
         std::fs::write(&program, ROGUE).unwrap();
-        let home = home_with(&entry(&["python3", program.to_str().unwrap(), fault], ""), "");
+        let home = home_with(&acp_entry(&["python3", program.to_str().unwrap(), fault], ""), "");
         let (agent, session) = opened(&home).await;
         let error = agent.prompt(&session, "hello").await.unwrap_err().message;
         assert!(error.contains(told), "{fault}: {error}");
         agent.finish(&home).await;
         assert_eq!(home.orphans(), [], "{fault}");
     }
-    let home = home_with(&entry(&["no-such-program"], ""), "");
+    let home = home_with(&acp_entry(&["no-such-program"], ""), "");
     let (agent, session) = opened(&home).await;
     let error = agent.prompt(&session, "hello").await.unwrap_err().message;
     assert!(error.contains("can't start the agent `no-such-program`: there is no such program"), "{error}");
@@ -360,16 +390,57 @@ async fn an_agent_that_is_told_the_conversation_does_not_name_the_session_after_
     agent.finish(&home).await;
 }
 
+fn mode_ids(answer: &Value) -> Vec<&str> {
+    let modes = answer["modes"]["availableModes"].as_array().unwrap();
+    modes.iter().map(|mode| mode["id"].as_str().unwrap()).collect()
+}
+
 #[tokio::test]
-async fn its_modes_are_an_option_and_what_was_chosen_holds() {
+async fn its_modes_are_the_modes_where_attache_is_there_for_it() {
     let (home, _inner) = nested(EDIT);
-    let (agent, session) = opened(&home).await;
+    let agent = home.start_with(&["--agent", "support"]);
+    agent.initialize().await;
+    let new = json!({ "cwd": home.workspace(), "mcpServers": [] });
+    let opened = agent.client.expect("session/new", new).await;
+    let modes = mode_ids(&opened);
+    assert!(modes.contains(&"plan") && modes.contains(&"build") && !modes.contains(&"support"), "{opened}");
+    assert_eq!(opened["modes"]["currentModeId"], "build");
+    let session = opened["sessionId"].as_str().unwrap().to_owned();
+    let mark = agent.client.mark();
+    agent.client.expect("session/set_mode", json!({ "sessionId": session, "modeId": "plan" })).await;
+    // It is the mode of the agent itself: it changes nothing now.
+    agent.client.always_choose("allow_once");
+    told(&agent, &session, "change it").await;
+    assert!(!home.workspace().join("a.txt").exists());
+    let updates = agent.client.updates_since(mark, &session);
+    let of = |kind: &str| updates.iter().rfind(|update| update["sessionUpdate"] == kind).unwrap();
+    assert_eq!(of("current_mode_update")["currentModeId"], "plan");
+    let options = of("config_option_update")["configOptions"].as_array().unwrap();
+    let option = options.iter().find(|option| option["id"] == "mode").unwrap();
+    assert_eq!((&option["currentValue"], &option["category"]), (&json!("plan"), &json!("mode")));
+    assert!(options.iter().all(|option| option["id"] != "agent.mode"), "{options:?}");
+    agent.finish(&home).await;
+    // The next process still has it.
+    let again = home.start_with(&["--agent", "support"]);
+    again.initialize().await;
+    let load = json!({ "sessionId": session, "cwd": home.workspace(), "mcpServers": [] });
+    let loaded = again.client.expect("session/load", load).await;
+    assert_eq!(loaded["modes"]["currentModeId"], "plan", "{loaded}");
+    again.finish(&home).await;
+}
+
+#[tokio::test]
+async fn among_other_agents_its_modes_are_an_option_and_what_was_chosen_holds() {
+    let (home, _inner) = nested(EDIT);
+    let agent = home.start();
+    let session = agent.open_session(&home).await;
+    agent.client.expect("session/set_mode", json!({ "sessionId": session, "modeId": "support" })).await;
     told(&agent, &session, "hello").await;
     let params = json!({ "sessionId": session, "configId": "agent.mode", "value": "plan" });
     let answer = agent.client.expect("session/set_config_option", params).await;
-    let option =
-        answer["configOptions"].as_array().unwrap().iter().find(|option| option["id"] == "agent.mode");
-    assert_eq!(option.unwrap()["currentValue"], "plan", "{answer}");
+    let options = answer["configOptions"].as_array().unwrap();
+    let current = |id: &str| &options.iter().find(|option| option["id"] == id).unwrap()["currentValue"];
+    assert_eq!((current("mode"), current("agent.mode")), (&json!("support"), &json!("plan")), "{answer}");
     assert_eq!(told(&agent, &session, "hello").await, "Hi there.");
     agent.finish(&home).await;
 }
@@ -378,7 +449,7 @@ async fn its_modes_are_an_option_and_what_was_chosen_holds() {
 async fn kills_of_the_agent_in_mid_answer_lose_nothing_that_was_shown() {
     let (home, inner) = nested(LONG);
     let (agent, session) = opened(&home).await;
-    for round in 0..3 * soak() {
+    for round in 0..times() {
         let mark = agent.client.mark();
         let pending = agent.start_prompt(&session, "long");
         shown_since(&agent, mark, &session, "word word word ").await;
@@ -400,7 +471,7 @@ async fn kills_of_the_agent_in_mid_answer_lose_nothing_that_was_shown() {
 async fn kills_of_attache_in_mid_answer_lose_nothing_that_was_shown() {
     let (home, inner) = nested(LONG);
     let (mut agent, session) = opened(&home).await;
-    for round in 0..3 * soak() {
+    for round in 0..times() {
         let mark = agent.client.mark();
         drop(agent.start_prompt(&session, "long"));
         shown_since(&agent, mark, &session, "word word word ").await;

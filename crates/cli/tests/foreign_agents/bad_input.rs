@@ -4,13 +4,26 @@
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::peer::*;
 
 const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 const BEGUN: &str = "data: {\"type\":\"start\"}\n\ndata: {\"type\":\"start-step\"}\n\n\
                      data: {\"type\":\"text-start\",\"id\":\"t\"}\n\ndata: {\"type\":\"text-delta\",\"id\":\"t\",\"delta\":\"half\"}\n\n";
+
+/// The head of a request whose body has come, too.
+async fn asked(stream: &mut TcpStream) -> Option<String> {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).await.is_ok() {
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; length.and_then(|length| length.trim().parse().ok()).unwrap_or(0)];
+    stream.read_exact(&mut body).await.ok().map(|_| head)
+}
 
 /// Answers each post with the next of these, byte for byte.
 async fn endpoint(answers: Vec<String>) -> String {
@@ -19,15 +32,7 @@ async fn endpoint(answers: Vec<String>) -> String {
     tokio::spawn(async move {
         for answer in answers {
             let (mut stream, _) = listener.accept().await.unwrap();
-            let mut head = Vec::new();
-            let mut byte = [0];
-            while !head.ends_with(b"\r\n\r\n") && stream.read_exact(&mut byte).await.is_ok() {
-                head.push(byte[0]);
-            }
-            let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
-            let mut body = vec![0; length.and_then(|length| length.trim().parse().ok()).unwrap_or(0)];
-            if stream.read_exact(&mut body).await.is_err() {
+            if asked(&mut stream).await.is_none() {
                 continue;
             }
             // Who has heard enough hangs up.
@@ -107,6 +112,33 @@ async fn each_mistake_of_a_server_is_told_and_ends_the_turn_alone() {
         assert_eq!(text_of(&agent.client.updates_since(mark, &session)), *said, "{answer}");
         assert_eq!(told(&agent, &session, "and now").await, "well", "{answer}");
     }
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn what_a_server_says_about_a_refusal_comes_with_it_without_what_it_was_sent() {
+    let body = format!("{{\"error\":\"bad\",\"trace\":\"line 7\",\"you sent\":\"Bearer {}\"}}", "s3cret");
+    let refusal = format!("HTTP/1.1 500 Internal Server Error\r\nconnection: close\r\n\r\n{body}");
+    let address = endpoint(vec![refusal]).await;
+    let home = home_with(&ai_sdk_entry(&address, ""), "");
+    let (agent, session) = opened(&home).await;
+    let error = agent.prompt(&session, "hi").await.unwrap_err();
+    let details = error.data.as_ref().unwrap()["details"].as_str().unwrap();
+    assert!(details.starts_with(&error.message) && details.contains("\"trace\":\"line 7\""), "{details}");
+    assert!(!format!("{error:?}{}", home.all_logs()).contains("s3cret"), "{error:?}");
+    agent.finish(&home).await;
+}
+
+#[tokio::test]
+async fn a_server_that_floods_is_left_and_the_session_stays_whole() {
+    let flood = format!("{HEAD}{BEGUN}data: {}", "x".repeat(33 * 1024 * 1024));
+    let address = endpoint(vec![flood, whole("well")]).await;
+    let home = home_with(&ai_sdk_entry(&address, ""), "");
+    let (agent, session) = opened(&home).await;
+    let error = agent.prompt(&session, "hi").await.unwrap_err();
+    assert!(error.message.contains("sent an event that is too large"), "{error:?}");
+    assert_eq!(told(&agent, &session, "and now").await, "well");
+    assert_eq!(text_of(&agent.client.updates(&session)), "halfwell");
     agent.finish(&home).await;
 }
 
@@ -198,5 +230,70 @@ async fn a_server_that_stalls_is_left_by_a_cancel() {
     agent.client.notify("session/cancel", serde_json::json!({ "sessionId": session }));
     assert_eq!(pending.answer().await.unwrap()["stopReason"], "cancelled");
     drop(stream);
+    agent.finish(&home).await;
+}
+
+/// A LangGraph server whose runs stream these, one after the other.
+async fn graph_server(runs: Vec<String>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move {
+        let mut runs = runs.into_iter();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let Some(head) = asked(&mut stream).await else { continue };
+            let path = head.split(' ').nth(1).unwrap_or_default();
+            let json = |body: &str| {
+                format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{body}"
+                )
+            };
+            let answer = match path {
+                "/threads" => json("{\"thread_id\":\"t1\"}"),
+                path if path.ends_with("/state") => {
+                    json("{\"values\":{\"messages\":[{\"type\":\"human\",\"content\":\"hi\"}]},\"tasks\":[]}")
+                }
+                path if path.ends_with("/runs/stream") => runs.next().unwrap_or_default(),
+                _ => json("[]"),
+            };
+            drop(stream.write_all(answer.as_bytes()).await);
+            drop(stream.shutdown().await);
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn each_mistake_of_a_langgraph_server_is_told_and_ends_the_turn_alone() {
+    let said = |id: &str, text: &str| {
+        let message = serde_json::json!([{ "type": "AIMessageChunk", "id": id, "content": text }, {}]);
+        format!("event: metadata\ndata: {{\"run_id\":\"r\"}}\n\nevent: messages\ndata: {message}\n\n")
+    };
+    let half = said("m1", "half");
+    let cases = [
+        (format!("{HEAD}{half}event: messages\ndata: [\n\n"), "sent what is no JSON"),
+        (
+            format!(
+                "{HEAD}{half}event: error\ndata: {{\"error\":\"ValueError\",\"message\":\"no quota\"}}\n\n"
+            ),
+            "ValueError: no quota",
+        ),
+        (format!("{HEAD}{half}data: {}", "x".repeat(33 * 1024 * 1024)), "sent an event that is too large"),
+        ("HTTP/1.1 500 Oops\r\nconnection: close\r\n\r\n{\"detail\":\"broken\"}".to_owned(), "broken"),
+    ];
+    let mut runs = Vec::new();
+    for (number, (run, _)) in cases.iter().enumerate() {
+        runs.push(run.clone());
+        let unknown = "event: tomorrow\ndata: {\"new\":true}\n\nevent: end\ndata: null\n\n";
+        runs.push(format!("{HEAD}{}{unknown}", said(&format!("w{number}"), "well")));
+    }
+    let address = graph_server(runs).await;
+    let entry = format!("backend = \"langgraph\"\nurl = \"http://{address}\"\nassistant = \"agent\"\n");
+    let home = home_with(&entry, "");
+    let (agent, session) = opened(&home).await;
+    for (_, why) in &cases {
+        let error = agent.prompt(&session, "hi").await.unwrap_err();
+        assert!(error.message.contains(why), "{why}: {error:?}");
+        assert_eq!(told(&agent, &session, "and now").await, "well", "{why}");
+    }
     agent.finish(&home).await;
 }

@@ -136,6 +136,8 @@ async fn it_loads_its_session_in_a_new_process_and_after_a_kill_of_its_own() {
     while runs() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
+    // That its pipes are closed is known a moment later.
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
     assert_eq!(told(&again, &session, "how many").await, "4 questions");
     again.finish(&home).await;
     assert_eq!(home.orphans(), []);
@@ -148,10 +150,21 @@ async fn its_modes_and_models_are_options_of_the_session() {
     let (agent, session) = opened(&home).await;
     told(&agent, &session, "hi").await;
     let set = |id: &str, value: &str| json!({ "sessionId": session, "configId": id, "value": value });
-    let answer = agent.client.expect("session/set_config_option", set("agent.mode", "auto")).await;
+    let answer = agent.client.expect("session/set_config_option", set("mode", "auto")).await;
     let options = answer["configOptions"].as_array().unwrap();
     let ids: Vec<&str> = options.iter().filter_map(|option| option["id"].as_str()).collect();
-    assert!(ids.contains(&"agent.mode") && ids.contains(&"agent.provider"), "{ids:?}");
+    assert!(ids.contains(&"mode") && ids.contains(&"agent.provider"), "{ids:?}");
+    // As its model counted, and with its own commands beside ours.
+    let updates = agent.client.updates(&session);
+    let used = updates.iter().rfind(|update| update["sessionUpdate"] == "usage_update").unwrap();
+    let step = &used["_meta"]["attache"]["stepTokens"];
+    assert_eq!((&step["input"], &step["output"]), (&json!(10), &json!(5)), "{used}");
+    let commands = |update: &&Value| update["sessionUpdate"] == "available_commands_update";
+    let received = agent.client.received();
+    let updates: Vec<&Value> = received.iter().map(|message| &message["params"]["update"]).collect();
+    let listed = updates.into_iter().rfind(commands).unwrap()["availableCommands"].as_array().unwrap();
+    let names: Vec<&str> = listed.iter().filter_map(|command| command["name"].as_str()).collect();
+    assert!(names.contains(&"goal") && names.contains(&"agent.compact"), "{names:?}");
     // In its mode `auto` nothing is asked.
     let said = told(&agent, &session, "run it").await;
     assert!(said.contains("done"), "{said}");

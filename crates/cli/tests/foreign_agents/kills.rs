@@ -8,16 +8,6 @@ use attache_testkit::replay::{Transcript, UserMessages};
 
 use crate::peer::*;
 
-/// So often in a test run, and 100 times or more in a soak, which sets `TEST_SOAK`.
-fn times() -> u32 {
-    let soak = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse::<u32>().ok());
-    soak.map_or(2, |repeats| repeats.max(100))
-}
-
-fn langgraph_entry(peer: &Peer) -> String {
-    format!("backend = \"langgraph\"\nurl = \"http://{}\"\n", peer.address)
-}
-
 async fn kill_attache(home: &Home) {
     let mut session: Option<String> = None;
     for round in 0..times() {
@@ -95,4 +85,9 @@ async fn the_server_killed_in_an_answer_of_a_langgraph_server() {
     let peer = Peer::python("langgraph").await;
     let home = home_with(&langgraph_entry(&peer), "");
     kill_server(&home, peer, async |port| Peer::python_at("langgraph", port).await).await;
+}
+
+#[tokio::test]
+async fn attache_killed_in_an_answer_of_a_python_agent() {
+    kill_attache(&home_with(&python_entry("agents:pydantic_agent", ""), "")).await;
 }

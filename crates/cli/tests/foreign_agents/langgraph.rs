@@ -6,16 +6,12 @@ use serde_json::{Value, json};
 
 use crate::peer::*;
 
-fn entry(peer: &Peer) -> String {
-    format!("backend = \"langgraph\"\nurl = \"http://{}\"\nassistant = \"agent\"\n", peer.address)
-}
-
 /// What the middleware makes of a rejection.
 const REJECTED: &str = "User rejected the tool call for `refund` with reason: the user rejected this call";
 
 async fn server() -> (Peer, Home) {
     let peer = Peer::python("langgraph").await;
-    let home = home_with(&entry(&peer), "");
+    let home = home_with(&langgraph_entry(&peer), "");
     (peer, home)
 }
 
@@ -77,30 +73,6 @@ async fn cancelled_while_it_asks_the_next_prompt_finds_no_open_call() {
     assert_eq!(pending.answer().await.unwrap()["stopReason"], "cancelled");
     assert_eq!(told(&agent, &session, "the history").await, "human ai tool human");
     agent.finish(&home).await;
-}
-
-#[tokio::test]
-async fn killed_while_it_asks_it_asks_again_and_goes_on() {
-    for (choice, said) in [("allow_once", "refunded 5"), ("reject_once", "the user rejected this call")] {
-        let (_peer, home) = server().await;
-        let (mut agent, session) = opened(&home).await;
-        agent.client.set_policy(|_, _| Reply::Never);
-        drop(agent.start_prompt(&session, "please refund"));
-        agent.client.wait_for("a question", is_question).await;
-        agent.kill().await;
-        let again = home.start();
-        again.initialize().await;
-        again.client.always_choose(choice);
-        again.load(&session, &home.workspace()).await;
-        let rest = |message: &Value| {
-            message["params"]["update"]["sessionUpdate"] == "agent_message_chunk"
-                && message.to_string().contains(said.split(' ').next().unwrap())
-        };
-        again.client.wait_for("the rest of the answer", rest).await;
-        // The rest of the answer may still be on its way.
-        assert!(told(&again, &session, "hi").await.ends_with("Hello world"));
-        again.finish(&home).await;
-    }
 }
 
 #[tokio::test]

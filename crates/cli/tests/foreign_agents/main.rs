@@ -11,6 +11,7 @@ mod langgraph;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod goose;
 mod peer;
+mod processes;
 mod projects;
 mod pydantic_ai;
 mod python;

@@ -105,6 +105,42 @@ pub(crate) fn ai_sdk_entry(address: &str, more: &str) -> String {
     )
 }
 
+pub(crate) fn langgraph_entry(peer: &Peer) -> String {
+    format!("backend = \"langgraph\"\nurl = \"http://{}\"\nassistant = \"agent\"\n", peer.address)
+}
+
+/// Where the agents are that Python programs have, and their packages.
+pub(crate) fn python_agents() -> PathBuf {
+    peers().join("python-agents")
+}
+
+pub(crate) fn python_entry(agent: &str, more: &str) -> String {
+    let folder = python_agents();
+    let (directory, packages) = (folder.display(), folder.join("python"));
+    format!(
+        "backend = \"python\"\nmodule = \"{agent}\"\ndirectory = \"{directory}\"\npython = \"python3\"\n\
+         env = {{ PYTHONPATH = \"{}\" }}\n{more}",
+        packages.display()
+    )
+}
+
+pub(crate) fn acp_entry(command: &[&str], more: &str) -> String {
+    format!("backend = \"acp\"\ncommand = {}\n{more}", json!(command))
+}
+
+/// The agent on the official SDK.
+pub(crate) fn sdk_entry() -> String {
+    let program = peers().join("acp-sdk/agent.mjs");
+    acp_entry(&["node", program.to_str().expect("a path in UTF-8")], "")
+}
+
+/// How often a kill is tried: a few times in a test run, and 100 times or more in a soak, which sets
+/// `TEST_SOAK`.
+pub(crate) fn times() -> u32 {
+    let soak = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse::<u32>().ok());
+    soak.map_or(2, |repeats| repeats.max(100))
+}
+
 /// A session whose agent is `support`.
 pub(crate) async fn opened(home: &Home) -> (Agent, String) {
     let agent = home.start_with(&["--agent", "support"]);

@@ -1,6 +1,5 @@
 //! A pydantic-ai agent by its Vercel AI adapter under uvicorn: an AI SDK endpoint of another make.
 
-use attache_testkit::client::Reply;
 use serde_json::json;
 
 use crate::peer::*;
@@ -45,24 +44,4 @@ async fn it_gets_the_parts_that_are_documented() {
         "'[@b.py#L1:2](file:///w/b.py#L1:2)\\n<context ref=\"file:///w/b.py#L1:2\">\\nx = 1\\n</context>'";
     assert!(said.contains(context), "{said}");
     agent.finish(&home).await;
-}
-
-#[tokio::test]
-async fn killed_while_it_asks_it_asks_again_and_goes_on() {
-    let peer = Peer::python("pydantic-ai").await;
-    let home = home_with(&ai_sdk_entry(&peer.address, ""), "");
-    let (mut agent, session) = opened(&home).await;
-    agent.client.set_policy(|_, _| Reply::Never);
-    drop(agent.start_prompt(&session, "please refund"));
-    agent.client.wait_for("a question", is_question).await;
-    agent.kill().await;
-    let again = home.start();
-    again.initialize().await;
-    again.client.always_choose("allow_once");
-    again.load(&session, &home.workspace()).await;
-    let rest = |message: &serde_json::Value| message.to_string().contains("refunded 5");
-    again.client.wait_for("the rest of the answer", rest).await;
-    // The rest of the answer may still be on its way.
-    assert!(told(&again, &session, "hi").await.ends_with("Hello world"));
-    again.finish(&home).await;
 }

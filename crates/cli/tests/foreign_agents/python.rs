@@ -1,39 +1,16 @@
 //! Agents of Python by a process of our own: pydantic-ai and LangChain themselves, with scripted models.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
-use std::time::Duration;
 
 use attache_testkit::binary::Home;
-use attache_testkit::client::Reply;
-use attache_testkit::replay::{Transcript, UserMessages};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::peer::*;
 
-fn folder() -> PathBuf {
-    peers().join("python-agents")
-}
-
-fn entry(agent: &str, more: &str) -> String {
-    let folder = folder();
-    let (directory, packages) = (folder.display(), folder.join("python"));
-    format!(
-        "backend = \"python\"\nmodule = \"{agent}\"\ndirectory = \"{directory}\"\npython = \"python3\"\n\
-         env = {{ PYTHONPATH = \"{}\" }}\n{more}",
-        packages.display()
-    )
-}
-
 fn home(agent: &str) -> Home {
-    home_with(&entry(agent, ""), "")
-}
-
-/// So often in a test run, and 100 times or more in a soak, which sets `TEST_SOAK`.
-fn times() -> u32 {
-    let soak = std::env::var("TEST_SOAK").ok().and_then(|text| text.parse::<u32>().ok());
-    soak.map_or(2, |repeats| repeats.max(100))
+    home_with(&python_entry(agent, ""), "")
 }
 
 #[tokio::test]
@@ -41,7 +18,7 @@ async fn the_package_keeps_to_its_own_tests() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python/tests");
     let mut command = Command::new("python3");
     command.args(["-m", "unittest", "discover", "-s"]).arg(&tests).current_dir(&tests);
-    command.env("PYTHONPATH", folder().join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
+    command.env("PYTHONPATH", python_agents().join("python")).env("PYTHONDONTWRITEBYTECODE", "1");
     let ended = command.stdin(Stdio::null()).output().await.unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
@@ -57,6 +34,8 @@ async fn a_pydantic_ai_agent_answers_and_keeps_to_the_decisions_of_the_user() {
     assert_eq!(told(&agent, &session, "deploy").await, "Result: the user rejected this call");
     let error = agent.prompt(&session, "fail").await.unwrap_err();
     assert!(error.message.contains("RuntimeError: the model is broken"), "{error:?}");
+    let details = error.data.as_ref().unwrap()["details"].as_str().unwrap();
+    assert!(details.starts_with(&error.message) && details.contains("Traceback"), "{details}");
     // What failed is part of the conversation all the same.
     assert_eq!(told(&agent, &session, "history").await, "hi | deploy | deploy | fail | history");
     agent.finish(&home).await;
@@ -136,65 +115,6 @@ async fn a_process_that_dies_ends_the_turn_and_is_started_again() {
         assert_eq!(told(&agent, &session, "hi").await, "Hello world");
     }
     agent.finish(&home).await;
-}
-
-async fn asked_again(name: &str, expected: &str) {
-    let home = home(name);
-    let (mut agent, session) = opened(&home).await;
-    agent.client.set_policy(|_, _| Reply::Never);
-    drop(agent.start_prompt(&session, "deploy"));
-    agent.client.wait_for("a question", is_question).await;
-    agent.kill().await;
-    let again = home.start();
-    again.initialize().await;
-    again.client.always_choose("allow_once");
-    again.load(&session, &home.workspace()).await;
-    let rest = |message: &Value| message.to_string().contains(expected);
-    again.client.wait_for("the rest of the answer", rest).await;
-    assert_eq!(told(&again, &session, "hi").await, "Hello world");
-    again.finish(&home).await;
-}
-
-#[tokio::test]
-async fn killed_while_a_pydantic_ai_agent_asks_it_asks_again_and_goes_on() {
-    asked_again("agents:pydantic_agent", "deployed to x").await;
-}
-
-#[tokio::test]
-async fn killed_while_a_graph_asks_it_asks_again_and_goes_on() {
-    asked_again("agents:graph", "deployed to x").await;
-}
-
-#[tokio::test]
-async fn attache_killed_in_an_answer_loses_nothing_that_was_shown() {
-    let home = home("agents:pydantic_agent");
-    let mut session: Option<String> = None;
-    for round in 0..times() {
-        let mut agent = home.start_with(&["--agent", "support"]);
-        agent.initialize().await;
-        let id = match &session {
-            None => agent.new_session(&home.workspace()).await,
-            Some(id) => {
-                agent.load(id, &home.workspace()).await;
-                String::clone(id)
-            }
-        };
-        let mark = agent.client.mark();
-        drop(agent.start_prompt(&id, "talk long"));
-        agent.client.wait_for_update(&id, "agent_message_chunk").await;
-        tokio::time::sleep(Duration::from_millis(u64::from(round % 7) * 15)).await;
-        agent.kill().await;
-        agent.client.wait_for_end().await;
-        let shown = agent.client.updates_since(mark, &id);
-        let again = home.start();
-        again.initialize().await;
-        let loaded = again.load(&id, &home.workspace()).await;
-        let shown = Transcript::of(&shown, UserMessages::LeftOut);
-        shown.must_be_within(&Transcript::of(&loaded, UserMessages::LeftOut)).unwrap();
-        assert_eq!(told(&again, &id, "hi").await, "Hello world");
-        again.finish(&home).await;
-        session = Some(id);
-    }
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::client::{Ask, Said};
-use super::foreign::{Abilities, AgentOption, SessionOpening};
+use super::foreign::{Abilities, AgentCommand, AgentOption, SessionOpening};
 use super::model::{ModelInfo, ThoughtLevel};
 use super::store::{ModelRef, SessionPatch, StoreError, StoreResult};
 use super::tool::Workspace;
@@ -51,8 +52,18 @@ pub trait Backend: Send + Sync + Debug {
         Vec::new()
     }
 
+    /// What can be typed as a command of such an agent in a session.
+    fn commands(&self, _agent: &Agent, _session: &SessionId) -> Vec<AgentCommand> {
+        Vec::new()
+    }
+
     /// A session with such an agent begins, or goes on with it: what starts slowly may start now.
     fn open(&self, _agent: &Agent, _opening: SessionOpening) {}
+
+    /// Once it is known what can be chosen of an agent that was opened, or that it can't be known now.
+    fn opened(&self, _agent: &Agent, _session: &SessionId) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
 
     /// A session has ended here. Its row may stay.
     fn forget(&self, _session: &SessionId) {}
@@ -120,6 +131,8 @@ pub(crate) struct SwitchedMode {
 pub enum Decision {
     /// The call runs.
     Allow,
+    /// The call runs with these arguments instead of its own.
+    AllowEdited(Value),
     /// The call is denied, and the model told so.
     Reject,
     /// With what the person said about it.

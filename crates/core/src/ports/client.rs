@@ -78,6 +78,18 @@ pub struct Permission {
     pub edits_name: Option<String>,
     /// Directories outside the session's own that the call would touch.
     pub outside: Vec<PathBuf>,
+    /// Whether the call may run with other arguments than it was made with.
+    pub arguments: CallArguments,
+}
+
+/// Whether a person may change what a call does before they allow it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallArguments {
+    /// The call runs as it was made, or not at all.
+    #[default]
+    Fixed,
+    /// Whoever made the call takes other arguments for it.
+    Editable,
 }
 
 /// One thing a person is asked.
@@ -127,6 +139,8 @@ pub enum Said {
 pub enum Answer {
     /// The call may run, this once.
     AllowOnce,
+    /// The call may run with these arguments instead of its own, this once. Only where they are editable.
+    AllowEdited(Value),
     /// The call may run, and so may all like it from now on.
     AllowAlways,
     /// This call, and all edits in the workspace.

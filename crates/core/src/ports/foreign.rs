@@ -16,6 +16,9 @@ use crate::ids::SessionId;
 /// How the model of an answer begins that such an agent gave. No provider has a colon in its name.
 const OF_AGENT: &str = "agent:";
 
+/// The category of the option that chooses the mode of an agent.
+pub const MODE_CATEGORY: &str = "mode";
+
 /// What an agent that lives elsewhere takes. Everything that it does not is refused by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {
@@ -77,6 +80,17 @@ pub struct AgentOptionValue {
     pub description: Option<String>,
 }
 
+/// Something that is typed as `/name` and that the agent itself understands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentCommand {
+    /// Without the slash; no blanks.
+    pub name: String,
+    /// One line, for lists of commands.
+    pub description: String,
+    /// What may follow the name; `None`: nothing.
+    pub input_hint: Option<String>,
+}
+
 /// What was chosen of an agent's options in one session, by their ids.
 pub type ChosenOptions = BTreeMap<String, String>;
 
@@ -132,6 +146,8 @@ pub enum AgentWord {
     },
     /// Its options are others now.
     OptionsChanged,
+    /// Its commands are others now.
+    CommandsChanged,
 }
 
 /// How an agent tells its session something outside of a turn. Cheap to clone; a session that is gone hears
@@ -158,6 +174,11 @@ impl std::fmt::Debug for AgentNews {
 }
 
 impl AgentOption {
+    /// Whether it chooses the mode of the agent.
+    pub(crate) fn is_mode(&self) -> bool {
+        self.category.as_deref() == Some(MODE_CATEGORY)
+    }
+
     pub(crate) fn to_json(&self) -> Value {
         let value = |value: &AgentOptionValue| json!({ "value": value.value, "name": value.name, "description": value.description });
         json!({

@@ -285,3 +285,58 @@ pub trait Model: Send + Sync + Debug {
         cancel: CancellationToken,
     ) -> BoxStream<'static, Result<StepEvent, ModelError>>;
 }
+
+/// A model around another one, which answers everything: only what it streams is looked at on its way.
+pub trait ModelAround: Send + Sync + Debug {
+    /// The one that answers.
+    fn inner(&self) -> &Arc<dyn Model>;
+
+    /// As `Model::stream`.
+    fn stream_through(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>>;
+}
+
+impl<Around: ModelAround> Model for Around {
+    fn available(&self) -> Arc<[ModelInfo]> {
+        self.inner().available()
+    }
+
+    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
+        self.inner().describe(model)
+    }
+
+    fn why_not(&self, model: &ModelRef) -> Option<String> {
+        self.inner().why_not(model)
+    }
+
+    fn provider_problems(&self) -> Vec<String> {
+        self.inner().provider_problems()
+    }
+
+    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
+        self.inner().takes(info, mime)
+    }
+
+    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
+        self.inner().small(beside)
+    }
+
+    fn look_again(&self) -> BoxFuture<'static, ()> {
+        self.inner().look_again()
+    }
+
+    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
+        self.inner().late_answers()
+    }
+
+    fn stream(
+        &self,
+        request: ModelRequest,
+        cancel: CancellationToken,
+    ) -> BoxStream<'static, Result<StepEvent, ModelError>> {
+        self.stream_through(request, cancel)
+    }
+}

@@ -308,9 +308,7 @@ impl Session {
 
     fn last_end(&self) -> TurnEnd {
         match &self.status.state {
-            RunState::Error { message } => {
-                TurnEnd::Failed { kind: FailureKind::Model, message: message.clone() }
-            }
+            RunState::Error { message } => TurnEnd::failed(FailureKind::Model, message.clone()),
             RunState::Idle
             | RunState::Busy
             | RunState::Retrying { .. }

@@ -19,7 +19,7 @@ use crate::ports::Client;
 use crate::ports::backend::{
     AlwaysScope, Answered, BackendTurn, Decision, SwitchedMode, TurnLeftovers, TurnResult, TurnStart,
 };
-use crate::ports::client::{About, Answer, Ask};
+use crate::ports::client::{About, Answer, Ask, CallArguments};
 use crate::ports::store::Change;
 use crate::spans::end_run_span;
 use crate::turn::TurnEnd;
@@ -63,10 +63,15 @@ impl OpenQuestion {
     /// An answer to another kind of question is none.
     fn fitting(&self, answer: Answer) -> Answer {
         match (&self.ask.about, answer) {
+            (About::Permission(asked), answer @ Answer::AllowEdited(_)) => match asked.arguments {
+                CallArguments::Editable => answer,
+                CallArguments::Fixed => Answer::RejectOnce,
+            },
             (About::Permission(_), Answer::Said(_) | Answer::Unsaid | Answer::Unable) => Answer::RejectOnce,
             (
                 About::Questions(_),
                 Answer::AllowOnce
+                | Answer::AllowEdited(_)
                 | Answer::AllowAlways
                 | Answer::AllowEdits
                 | Answer::RejectBecause(_)
@@ -74,7 +79,8 @@ impl OpenQuestion {
             ) => Answer::Unsaid,
             (
                 About::ModeSwitch(_),
-                Answer::AllowAlways
+                Answer::AllowEdited(_)
+                | Answer::AllowAlways
                 | Answer::AllowEdits
                 | Answer::RejectAlways
                 | Answer::Said(_)
@@ -143,6 +149,7 @@ impl Session {
                 return;
             }
             Answer::AllowOnce => Decision::Allow,
+            Answer::AllowEdited(arguments) => Decision::AllowEdited(arguments),
             Answer::Said(said) => Decision::Said(said),
             Answer::Unsaid => Decision::Unsaid,
             Answer::Unable => Decision::Unasked,

@@ -16,6 +16,9 @@ impl Session {
         client: Option<Arc<dyn Client>>,
         from: AttachFrom,
     ) -> Result<Attachment, HubError> {
+        if client.is_some() {
+            self.know_own_modes().await;
+        }
         // Somebody else may have written since we looked, or died; or we could not settle it ourselves.
         self.recover().await?;
         match from {
@@ -29,6 +32,7 @@ impl Session {
             (AttachFrom::Beginning | AttachFrom::LiveRun, None) | (AttachFrom::Now, _) => head,
         };
         let chosen = self.chosen()?;
+        self.foreign.tells_mode(&chosen.agent);
         let replay = (from == AttachFrom::Beginning).then(|| {
             // What gets its place from now on comes through the journal.
             let before = live.map_or(self.conversation.next_seq(), |live| live.first_seq);

@@ -136,6 +136,7 @@ impl Session {
                 }
             }
             Answer::AllowOnce
+            | Answer::AllowEdited(_)
             | Answer::AllowAlways
             | Answer::AllowEdits
             | Answer::RejectOnce
@@ -163,7 +164,11 @@ impl Session {
     async fn end_child_question(&mut self, call_id: &CallId, answer: Answer) {
         let Some(question) = self.children.questions.take(call_id).await else { return };
         let status = match answer {
-            Answer::AllowOnce | Answer::AllowAlways | Answer::AllowEdits | Answer::Said(_) => "completed",
+            Answer::AllowOnce
+            | Answer::AllowEdited(_)
+            | Answer::AllowAlways
+            | Answer::AllowEdits
+            | Answer::Said(_) => "completed",
             Answer::RejectOnce
             | Answer::RejectBecause(_)
             | Answer::RejectAlways

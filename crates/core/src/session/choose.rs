@@ -206,8 +206,10 @@ impl Session {
     /// What can be chosen has become another: everybody gets the new list.
     pub(super) async fn tell_choices(&mut self) {
         self.tell_of_missing_model(MissingModelNotice::News);
+        let is_another = self.chosen().is_ok_and(|chosen| self.foreign.tells_mode(&chosen.agent));
+        let change = if is_another { ModeChange::Another } else { ModeChange::None };
         let told = match self.take_lease().await {
-            Ok(()) => self.store_choice(self.empty_patch(), ModeChange::None).await,
+            Ok(()) => self.store_choice(self.empty_patch(), change).await,
             Err(error) => Err(error),
         };
         if let Err(error) = told {
@@ -220,6 +222,9 @@ impl Session {
         if self.row.metadata.child_of().is_some() && *agent != self.row.agent {
             let reason = "a session that a task made keeps its agent; fork it to go on in another mode";
             return Err(HubError::Invalid(reason.to_owned()));
+        }
+        if let Some(option) = self.option_of_own_mode(&agent) {
+            return self.set_option(option, agent).await;
         }
         if self.agents().primary(&agent).is_none() {
             return Err(HubError::Invalid(self.agents().unknown_mode("mode", &agent)));
@@ -295,7 +300,10 @@ impl Session {
         let (before, mode_before) = (self.row.clone(), self.chosen()?.agent);
         let was_foreign = self.current_foreign().is_some();
         apply(self);
-        let is_same = self.chosen().is_ok_and(|chosen| chosen.agent == mode_before);
+        let is_same = self.chosen().is_ok_and(|chosen| {
+            self.foreign.tells_mode(&chosen.agent);
+            chosen.agent == mode_before
+        });
         let change = if is_same { ModeChange::None } else { ModeChange::Another };
         let stored = self.store_choice(patch, change).await;
         if stored.is_err() {

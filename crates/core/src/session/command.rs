@@ -72,6 +72,8 @@ pub(crate) enum SessionCommand {
     },
     /// What can be chosen has become another.
     ChoicesChanged,
+    /// The agent, which lives elsewhere, has other commands now.
+    AgentCommandsChanged,
     Patch {
         patch: Box<SessionPatch>,
         reply: Reply<()>,

@@ -259,7 +259,7 @@ impl BackendTurn for CommandTurn {
             self.history = history;
             TurnResult::Ended(match self.say(text).await {
                 Ok(()) => TurnEnd::Finished(FinishReason::Stop),
-                Err(error) => TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() },
+                Err(error) => TurnEnd::failed(FailureKind::Store, error.to_string()),
             })
         })
     }

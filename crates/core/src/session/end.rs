@@ -19,7 +19,7 @@ use crate::turn::{FailureKind, TurnEnd};
 impl Session {
     pub(super) async fn end_crashed(&mut self, live: LiveRun, lease: LeaseAfter) {
         let message = "internal error: the turn crashed; what it had said is kept".to_string();
-        let end = TurnEnd::Failed { kind: FailureKind::Internal, message: message.clone() };
+        let end = TurnEnd::failed(FailureKind::Internal, message.clone());
         self.end_unclosed(live, &message, end, lease).await;
     }
 
@@ -63,7 +63,7 @@ impl Session {
             Ok(index) => (end, index),
             Err(error) => {
                 self.hub.histories.forget(&self.id);
-                (TurnEnd::Failed { kind: FailureKind::Store, message: error.to_string() }, durable)
+                (TurnEnd::failed(FailureKind::Store, error.to_string()), durable)
             }
         };
         let reason = match &end {

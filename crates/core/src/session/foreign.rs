@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::{Session, SessionCommand};
 use crate::agents::Agent;
-use crate::choices::Chosen;
+use crate::choices::{Chosen, Mode};
 use crate::hub::HubError;
 use crate::legible::visible;
+use crate::limits::OWN_MODES_TIME;
 use crate::nearest::meant;
 use crate::ports::foreign::{
-    Abilities, AgentNews, AgentOption, AgentWord, Follows, KeptState, SessionOpening,
+    Abilities, AgentNews, AgentOption, AgentOptionValue, AgentWord, Follows, KeptState, SessionOpening,
 };
 use crate::turn::foreign::ForeignStart;
 
@@ -19,12 +20,19 @@ use crate::turn::foreign::ForeignStart;
 pub(crate) struct ToldAgent {
     /// The one that was told of it last.
     told: Option<Arc<str>>,
+    /// The mode that clients know, where the agent may change it itself.
+    mode: Option<String>,
 }
 
 impl ToldAgent {
     /// Whether this agent is another than the last one; from now on it is the last.
     fn is_news(&mut self, agent: &Arc<str>) -> bool {
         self.told.replace(agent.clone()).as_ref() != Some(agent)
+    }
+
+    /// Clients are told this mode; whether it is another than the last.
+    pub(super) fn tells_mode(&mut self, mode: &str) -> bool {
+        self.mode.replace(mode.to_owned()).is_some_and(|before| before != mode)
     }
 }
 
@@ -55,15 +63,52 @@ impl Session {
 
     /// The choice of a session whose agent has its own models.
     pub(super) fn chosen_of_foreign(&self, agent: &Agent) -> Result<Chosen, HubError> {
+        let mut options = self.agent_options(agent);
+        let own = options.iter().position(|option| self.shows_own_modes(agent) && option.is_mode());
+        let (mode, modes) = match own.map(|place| options.remove(place)) {
+            Some(AgentOption { current, values, .. }) => {
+                let mode = |AgentOptionValue { value, name, description }| {
+                    let description = description.unwrap_or_default();
+                    Mode { id: value, name, description }
+                };
+                (current, values.into_iter().map(mode).collect())
+            }
+            None => (agent.id.to_string(), self.modes()?),
+        };
         Ok(Chosen {
             thought: None,
-            agent: agent.id.to_string(),
-            modes: self.modes()?,
+            agent: mode,
+            modes,
             model: None,
             thought_levels: Vec::new(),
             approval: self.approval(),
-            options: self.agent_options(agent),
+            options,
         })
+    }
+
+    /// Whether the modes of an agent are those of the session: where this process is there for that agent.
+    fn shows_own_modes(&self, agent: &Agent) -> bool {
+        *self.hub.ports.settings.agent == *agent.id
+            && agent.foreign_key().is_some()
+            && self.row.metadata.child_of().is_none()
+    }
+
+    /// The option that a mode of the agent itself is chosen by.
+    pub(super) fn option_of_own_mode(&self, mode: &str) -> Option<String> {
+        let agent = self.current_foreign().filter(|agent| self.shows_own_modes(agent))?;
+        let option = self.agent_options(&agent).into_iter().find(AgentOption::is_mode)?;
+        option.values.iter().any(|known| known.value == mode).then_some(option.id)
+    }
+
+    /// A client is told which modes there are once only: it waits for an agent that has its own, but not for
+    /// long.
+    pub(super) async fn know_own_modes(&mut self) {
+        let Some(agent) = self.current_foreign().filter(|agent| self.shows_own_modes(agent)) else { return };
+        self.open_foreign();
+        let opened = self.hub.ports.backend.opened(&agent, &self.id);
+        if tokio::time::timeout(OWN_MODES_TIME, opened).await.is_err() {
+            tracing::info!(agent = %agent.id, "it is not known yet which modes the agent has");
+        }
     }
 
     /// What can be chosen of it, with what was chosen here.
@@ -136,6 +181,7 @@ impl Session {
                     SessionCommand::Notice { severity, title, description }
                 }
                 AgentWord::OptionsChanged => SessionCommand::ChoicesChanged,
+                AgentWord::CommandsChanged => SessionCommand::AgentCommandsChanged,
             };
             // A session that has ended need not be told.
             if let Some(commands) = commands.upgrade() {

@@ -15,6 +15,7 @@ use crate::hub::HubError;
 use crate::limits::{KNOWLEDGE_TIME, TEMPLATE_EXPANSION_BYTES};
 use crate::part::Part;
 use crate::ports::FoundKnowledge;
+use crate::ports::foreign::AgentCommand;
 use crate::ports::mcp::ServerPrompt;
 use crate::ports::model::ModelInfo;
 use crate::skills::{Skill, Skills};
@@ -86,9 +87,9 @@ impl SessionKnowledge {
         }
     }
 
-    /// Lists the prompts of servers behind the other commands.
-    fn list(&mut self, prompts: &[ServerPrompt]) {
-        self.commands = self.commands_of_files.with_prompts(prompts);
+    /// Lists the prompts of servers and what the agent itself understands behind the other commands.
+    fn list(&mut self, prompts: &[ServerPrompt], of_agent: Vec<AgentCommand>) {
+        self.commands = self.commands_of_files.with_prompts(prompts).with_agent(of_agent);
     }
 
     /// Participants see these from now on.
@@ -161,7 +162,9 @@ impl Session {
 
     /// What can be typed now, told to whoever is attached once all of it is known.
     pub(super) fn list_commands(&mut self) {
-        self.knowledge.list(self.servers.prompts());
+        let foreign = self.current_foreign();
+        let of_agent = foreign.map(|agent| self.hub.ports.backend.commands(&agent, &self.id));
+        self.knowledge.list(self.servers.prompts(), of_agent.unwrap_or_default());
         self.knowledge.show(self.listed_commands());
     }
 
@@ -208,6 +211,9 @@ impl Session {
                 return Ok(ResolvedPrompt::OfServer(Arc::clone(prompt), parts));
             }
             CommandAction::Run(_) | CommandAction::Compaction => (None, TurnChoice::default()),
+            CommandAction::OfAgent(own) => {
+                (Some(format!("/{own} {}", typed.arguments).trim_end().to_owned()), TurnChoice::default())
+            }
             CommandAction::Template(template) => {
                 let text = template.expand(typed.arguments);
                 self.check_choice(typed.name, &template.choice)?;

@@ -198,7 +198,8 @@ impl Session {
                 CommandAction::Compaction
                 | CommandAction::Template(_)
                 | CommandAction::Skill(_)
-                | CommandAction::OfServer(_),
+                | CommandAction::OfServer(_)
+                | CommandAction::OfAgent(_),
             ) => return,
             Err(problem) => Ok(problem),
         };

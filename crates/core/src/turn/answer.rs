@@ -46,6 +46,7 @@ fn rejection_with(about: &About, decision: &Decision) -> String {
             format!("{text}, and said: {words}")
         }
         Decision::Allow
+        | Decision::AllowEdited(_)
         | Decision::Reject
         | Decision::Said(_)
         | Decision::Unsaid
@@ -165,6 +166,7 @@ impl Turn {
             return match decision {
                 Decision::End(_) => Err(StepStop::Aborted),
                 Decision::Allow
+                | Decision::AllowEdited(_)
                 | Decision::Reject
                 | Decision::RejectBecause(_)
                 | Decision::Said(_)
@@ -185,6 +187,7 @@ impl Turn {
             (Decision::Unasked, About::Questions(_)) => call.failure(UNASKED),
             (
                 Decision::Allow
+                | Decision::AllowEdited(_)
                 | Decision::Reject
                 | Decision::RejectBecause(_)
                 | Decision::Said(_)
@@ -205,7 +208,8 @@ impl Turn {
             Decision::Allow | Decision::Said(_) | Decision::Unsaid | Decision::Unasked => {
                 (Action::Allow, None)
             }
-            Decision::Reject | Decision::RejectBecause(_) => {
+            // Calls of the loop run as their model made them: other arguments are never offered for them.
+            Decision::Reject | Decision::RejectBecause(_) | Decision::AllowEdited(_) => {
                 let text = match self.hub.ports.settings.people {
                     People::Present => rejection_with(about, decision),
                     People::Absent | People::OnlyAProgram => nobody(about, planned),

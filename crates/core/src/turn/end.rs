@@ -19,6 +19,8 @@ pub enum TurnEnd {
         kind: FailureKind,
         /// What happened, in words for the user.
         message: String,
+        /// What only who repairs it wants to read, without secrets: told with the failure, kept nowhere.
+        details: Option<String>,
     },
 }
 
@@ -36,6 +38,11 @@ pub enum FailureKind {
 }
 
 impl TurnEnd {
+    /// A failure that its message tells all about.
+    pub fn failed(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self::Failed { kind, message: message.into(), details: None }
+    }
+
     /// How it is kept with the user's message, for whoever sends the same message again.
     pub(crate) fn to_json(&self) -> Value {
         match self {
@@ -53,9 +60,7 @@ impl TurnEnd {
             "finished" => Some(Self::Finished(FinishReason::parse(text("reason")?)?)),
             "step_limit" => Some(Self::StepLimit),
             "aborted" => Some(Self::Aborted),
-            "failed" => {
-                Some(Self::Failed { kind: FailureKind::Model, message: text("message")?.to_string() })
-            }
+            "failed" => Some(Self::failed(FailureKind::Model, text("message")?)),
             _ => None,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::results;
 use super::usage::{TurnUsage, counts};
@@ -106,9 +106,12 @@ impl TurnContext {
 
     /// Records what was decided about a call, and that it may have begun: before the agent is told.
     pub async fn record_decision(&self, decision: &RecordedDecision<'_>) -> StoreResult<()> {
-        let RecordedDecision { ask, approved, reason } = decision;
+        let RecordedDecision { ask, approved, reason, arguments } = decision;
         let answer = if *approved { Action::Allow } else { Action::Deny };
-        let chunk = results::approval(ask, answer, *reason, None);
+        let mut chunk = results::approval(ask, answer, *reason, None);
+        if let (Chunk::Data { data, .. }, Some(arguments)) = (&mut chunk, arguments) {
+            data["input"] = (*arguments).clone();
+        }
         self.journal.record(chunk).await?;
         if *approved {
             self.journal.record(results::preliminary(&ask.call_id, &ask.presentation)).await?;
@@ -167,7 +170,9 @@ impl TurnContext {
     pub fn record_usage(&mut self, usage: &ForeignUsage) -> StoreResult<()> {
         let step = TurnUsage { tokens: usage.tokens, cost_usd: usage.cost_usd };
         self.used.add(&step);
-        let mut data = counts(&usage.tokens);
+        // What nobody counted is not zero.
+        let is_counted = usage.tokens != Usage::default();
+        let mut data = if is_counted { counts(&usage.tokens) } else { json!({}) };
         data["context_used"] = usage.context_used.unwrap_or_else(|| usage.tokens.total()).into();
         if let Some(size) = usage.context_size {
             data["context_size"] = size.into();
@@ -241,4 +246,6 @@ pub struct RecordedDecision<'a> {
     pub approved: bool,
     /// Why not.
     pub reason: Option<&'a str>,
+    /// What it runs with instead of its own arguments.
+    pub arguments: Option<&'a Value>,
 }

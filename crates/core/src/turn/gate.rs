@@ -8,7 +8,7 @@ use super::Turn;
 use super::answer::nobody_allows;
 use super::call::{Call, CallPlan, Grant, Planned};
 use crate::hub::People;
-use crate::ports::client::{About, Ask, Permission};
+use crate::ports::client::{About, Ask, CallArguments, Permission};
 use crate::ports::delegate::Offers;
 use crate::ports::tool::{Access, Effect, Site};
 use crate::watchdog::{
@@ -129,7 +129,8 @@ impl Turn {
         let rule_name = always.map(|always| always.name);
         let edits_name = self.always_edits(call).map(|always| always.name);
         let why = judged.verdict.why_asked();
-        About::Permission(Permission { why, rule_name, rules, edits_name, outside: judged.outside })
+        let (outside, arguments) = (judged.outside, CallArguments::Fixed);
+        About::Permission(Permission { why, rule_name, rules, edits_name, outside, arguments })
     }
 
     /// Its rules as people type them, with paths of the workspace as they are named there.

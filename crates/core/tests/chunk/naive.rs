@@ -86,7 +86,9 @@ pub(crate) fn apply(naive: &mut Naive, chunk: &Chunk) -> Result<(), ()> {
         "tool-approval-request" => {
             let at = find_call(naive, &chunk)?;
             let mut approval = json!({"id": chunk["approvalId"]});
-            for (from, to) in [("approvalDescriptor", "descriptor"), ("signature", "signature")] {
+            for (from, to) in
+                [("approvalDescriptor", "descriptor"), ("attache", "attache"), ("signature", "signature")]
+            {
                 if !chunk[from].is_null() {
                     approval[to] = chunk[from].clone();
                 }

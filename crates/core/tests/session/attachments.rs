@@ -137,7 +137,7 @@ async fn what_no_attachment_explains_is_an_error_and_never_a_loop() {
     let (_process, session) = world.session().await;
     session.set_model(ModelRef::new("script", "vision")).await.unwrap();
     let end = say(&session, "no attachment at all").await;
-    let TurnEnd::Failed { kind: FailureKind::Model, message } = end else { panic!("{end:?}") };
+    let TurnEnd::Failed { kind: FailureKind::Model, message, .. } = end else { panic!("{end:?}") };
     assert_eq!(message, "an attachment was rejected: image is broken");
     assert_eq!(world.model.requests().len(), 1);
     assert!(matches!(end_of(session.prompt(named("one", "a"))).await, TurnEnd::Failed { .. }));

@@ -124,7 +124,7 @@ async fn without_compaction_the_error_says_what_to_do() {
     let world = World::new(script);
     let (_process, session) = world.session().await;
     let end = say(&session, "go").await;
-    let TurnEnd::Failed { kind: FailureKind::Model, message } = end else { panic!("{end:?}") };
+    let TurnEnd::Failed { kind: FailureKind::Model, message, .. } = end else { panic!("{end:?}") };
     assert_eq!(
         message,
         "the conversation no longer fits the model: 200001 tokens; start a new session or choose a model with more \
@@ -301,7 +301,7 @@ async fn a_switch_to_a_model_that_is_too_small_even_for_a_summary_fails_with_cle
     assert_eq!(say(&session, "one").await, TurnEnd::Finished(FinishReason::Stop));
     session.set_model(ModelRef::new("script", "small")).await.unwrap();
     let end = say(&session, "two").await;
-    let TurnEnd::Failed { kind: FailureKind::Model, message } = end else { panic!("{end:?}") };
+    let TurnEnd::Failed { kind: FailureKind::Model, message, .. } = end else { panic!("{end:?}") };
     assert!(message.starts_with("the conversation no longer fits the model: about "), "{message}");
     assert!(
         message.contains(

@@ -111,6 +111,17 @@ async fn all_edits_of_the_workspace_can_be_allowed_with_one_answer() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_of_the_loop_does_not_run_with_arguments_that_nobody_offered_to_edit() {
+    let world = World::new(TOUCH);
+    let (_process, session) = world.session().await;
+    let edited = Answer::AllowEdited(serde_json::json!({ "path": "elsewhere" }));
+    let _participant = join(&session, answering(&[edited])).await;
+    say(&session, "go").await;
+    assert_eq!(world.runs.of("t"), 0);
+    world.check_rest(session.id());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_cancelled_question_ends_the_turn() {
     let world = World::new(TOUCH);
     let (_process, session) = world.session().await;

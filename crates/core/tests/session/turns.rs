@@ -76,7 +76,7 @@ async fn a_transient_error_is_tried_again_and_told() {
 async fn tries_end_and_the_error_is_clear() {
     let world = World::new("on *\n error transient \"overloaded\"");
     let (_process, session) = world.session().await;
-    let TurnEnd::Failed { kind: FailureKind::Model, message } = say(&session, "go").await else {
+    let TurnEnd::Failed { kind: FailureKind::Model, message, .. } = say(&session, "go").await else {
         panic!("it did not fail")
     };
     assert!(message.contains("overloaded"), "{message}");

@@ -15,14 +15,16 @@ use attache_acp_client::{
 use attache_core::ids::CallId;
 use attache_core::ports::delegate::{AddressOffer, Form, FormAnswer};
 use attache_core::ports::foreign::{AgentNews, AgentWord};
+use attache_core::ports::tool::Workspace;
 use attache_rpc::json_lines;
+use attache_sandbox::Confined;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::choices::AgentChoices;
 use super::process::{self, AgentTree};
 use super::services::Services;
-use super::{AcpSettings, failed};
+use super::{AcpSettings, AgentHold, failed};
 use crate::ForeignError;
 
 /// The connection, and what stands behind it. Dropping it ends the process with all that it started.
@@ -72,14 +74,20 @@ fn introduction(settings: &AcpSettings) -> Introduction {
 /// Starts the agent and waits for its hello.
 pub(super) async fn start(
     settings: &AcpSettings,
-    root: &Path,
+    (root, workspace): (&Path, Option<Arc<Workspace>>),
     choices: Arc<Mutex<AgentChoices>>,
     news: AgentNews,
 ) -> Result<Child, ForeignError> {
     let (words, directory) =
         (settings.command.clone(), settings.directory.as_deref().unwrap_or(root).to_owned());
-    let environment = settings.environment.clone();
-    let started = process::start(&words, &directory, &environment);
+    let held = match (settings.hold, workspace) {
+        (AgentHold::Sandbox, Some(workspace)) => Some(confined(settings, workspace).await?),
+        (AgentHold::Sandbox, None) => {
+            return Err(ForeignError::new("the agent is held in a sandbox, which a prompt makes"));
+        }
+        (AgentHold::None, _) => None,
+    };
+    let started = process::start(&words, &directory, &settings.environment, held);
     let (tree, (output, input)) = started.map_err(|error| {
         let program = words.first().map(String::as_str).unwrap_or_default();
         let reason = match error.kind() {
@@ -101,6 +109,16 @@ pub(super) async fn start(
     });
     tokio::spawn(take_events(events, link.clone()));
     Ok(Child { client, tree, link })
+}
+
+/// Looks at the disk, so elsewhere.
+async fn confined(settings: &AcpSettings, workspace: Arc<Workspace>) -> Result<Confined, ForeignError> {
+    let of = settings.clone();
+    let made = tokio::task::spawn_blocking(move || process::confined(&of, workspace)).await;
+    let made = made.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+    made.map_err(|error| {
+        ForeignError::new(format!("the agent `{}` can't be held in a sandbox: {error}", settings.name))
+    })
 }
 
 async fn take_events(mut events: AgentEvents, link: Arc<ChildLink>) {
@@ -179,6 +197,17 @@ impl ChildLink {
             }
             SessionUpdate::ConfigOptionUpdate(options) => {
                 self.change_choices(|choices| choices.options = options.config_options);
+            }
+            SessionUpdate::AvailableCommandsUpdate(listed) => {
+                let is_changed = {
+                    let mut choices = self.choices.lock().unwrap_or_else(PoisonError::into_inner);
+                    let before = choices.commands.clone();
+                    choices.took_commands(listed.available_commands);
+                    choices.commands != before
+                };
+                if is_changed {
+                    self.tell(AgentWord::CommandsChanged);
+                }
             }
             SessionUpdate::Notice(notice) => self.tell(notice_word(notice)),
             SessionUpdate::CompactionUpdate(update) => {

@@ -1,10 +1,16 @@
 //! Modes and config options of an ACP agent as options of our session, and back. Asks nobody.
 
 use agent_client_protocol_schema::v1::{
-    SessionConfigKind, SessionConfigOption, SessionConfigOptionCategory, SessionConfigOptionValue,
-    SessionConfigSelectOption, SessionConfigSelectOptions, SessionModeState,
+    AvailableCommand, AvailableCommandInput, SessionConfigKind, SessionConfigOption,
+    SessionConfigOptionCategory, SessionConfigOptionValue, SessionConfigSelectOption,
+    SessionConfigSelectOptions, SessionModeState,
 };
-use attache_core::ports::foreign::{AgentOption, AgentOptionValue, ChosenOptions};
+use attache_core::legible::legible_line;
+use attache_core::ports::foreign::{
+    AgentCommand, AgentOption, AgentOptionValue, ChosenOptions, MODE_CATEGORY,
+};
+
+use crate::limits::COMMANDS;
 
 /// Its modes, which are no config option of its own.
 const MODES: &str = "mode";
@@ -17,6 +23,8 @@ const OFF: &str = "false";
 pub(super) struct AgentChoices {
     pub(super) modes: Option<SessionModeState>,
     pub(super) options: Vec<SessionConfigOption>,
+    /// What can be typed, once the agent has said so.
+    pub(super) commands: Vec<AgentCommand>,
 }
 
 /// Something to tell the agent.
@@ -68,6 +76,21 @@ impl AgentChoices {
         Some(AgentChoice::Option { id: option.id.0.to_string(), value })
     }
 
+    /// As lists of commands show them: names without blanks, and no more of them than anybody reads.
+    pub(super) fn took_commands(&mut self, commands: Vec<AvailableCommand>) {
+        let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_whitespace);
+        let commands = commands.into_iter().filter(|command| is_name(&command.name)).take(COMMANDS);
+        let taken = commands.map(|command| AgentCommand {
+            input_hint: command.input.and_then(|input| match input {
+                AvailableCommandInput::Unstructured(input) => Some(legible_line(&input.hint)),
+                _ => None,
+            }),
+            name: legible_line(&command.name),
+            description: legible_line(&command.description),
+        });
+        self.commands = taken.collect();
+    }
+
     /// What was told holds now.
     pub(super) fn took_mode(&mut self, mode: &str) {
         if let Some(modes) = &mut self.modes {
@@ -86,7 +109,7 @@ fn mode_option(modes: &SessionModeState) -> AgentOption {
         id: MODES.to_owned(),
         name: "Mode of the agent".to_owned(),
         description: None,
-        category: None,
+        category: Some(MODE_CATEGORY.to_owned()),
         current: modes.current_mode_id.0.to_string(),
         values: modes.available_modes.iter().map(value).collect(),
     }
@@ -134,9 +157,9 @@ fn select_values(options: &SessionConfigSelectOptions) -> Vec<AgentOptionValue> 
     }
 }
 
-/// Its mode is an option beside ours, which are the modes of the session.
 fn category(category: &SessionConfigOptionCategory) -> Option<String> {
     Some(match category {
+        SessionConfigOptionCategory::Mode => MODE_CATEGORY.to_owned(),
         SessionConfigOptionCategory::Model => "model".to_owned(),
         SessionConfigOptionCategory::ThoughtLevel => "thought_level".to_owned(),
         SessionConfigOptionCategory::Other(other) => other.clone(),
@@ -162,6 +185,7 @@ mod tests {
         AgentChoices {
             modes: Some(SessionModeState::new("auto".to_owned(), vec![mode("auto"), mode("approve")])),
             options: serde_json::from_value(options).unwrap(),
+            commands: Vec::new(),
         }
     }
 

@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use attache_acp_client::{AgentEnd, AgentProcess, EndFuture, legible};
+use attache_core::ports::tool::{NetworkGrant, Site, Workspace, WriteGrant};
+use attache_sandbox::Confined;
 use attache_sandbox::process::{
     CommandEnd, EndReporter, ExitCause, Launch, ProcessTree, Sink, StandardStreams, TimeLimits, watch_with,
 };
@@ -16,6 +18,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 use tokio::sync::watch;
 
+use super::AcpSettings;
 use crate::limits::{AGENT_END, AGENT_ERROR_CHARS, AGENT_ERROR_LINES, AGENT_ERRORS_BYTES};
 
 /// What an agent says, and what it is told.
@@ -63,19 +66,33 @@ impl Sink for NoTreeOutput {
 /// Longer than any process runs, and still a time that a clock can be set to.
 const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// Starts a program with exactly these variables.
+/// The line inside of the sandbox, with the network: its model is elsewhere. Blocks.
+pub(super) fn confined(settings: &AcpSettings, workspace: Arc<Workspace>) -> io::Result<Confined> {
+    let sandbox = settings.sandbox.get().ok_or_else(|| io::Error::other("there is no sandbox"))?;
+    let words = settings.command.iter().map(OsString::from).collect();
+    let kept = settings.environment.iter().map(|(name, _)| name.clone()).collect();
+    let (network, writes) = (NetworkGrant::Granted, WriteGrant::Granted);
+    sandbox.confine_talking(&Site::of_roots(workspace), network, writes, words, kept)
+}
+
+/// Starts a program with exactly these variables; one that is held, as its sandbox says.
 pub(super) fn start(
     words: &[String],
     directory: &Path,
     environment: &[(OsString, OsString)],
+    held: Option<Confined>,
 ) -> io::Result<(AgentTree, AgentStreams)> {
-    let line = Launch {
-        program: words.first().map(OsString::from).unwrap_or_default(),
-        arguments: words.iter().skip(1).map(OsString::from).collect(),
-        contact: EndReporter::Direct,
-        marked: Vec::new(),
-        streams: StandardStreams::default(),
+    let line = match &held {
+        Some(confined) => confined.line(),
+        None => Launch {
+            program: words.first().map(OsString::from).unwrap_or_default(),
+            arguments: words.iter().skip(1).map(OsString::from).collect(),
+            contact: EndReporter::Direct,
+            marked: Vec::new(),
+            streams: StandardStreams::default(),
+        },
     };
+    let directory = held.as_ref().and_then(|confined| confined.directory.as_deref()).unwrap_or(directory);
     let (tree, pipes) = ProcessTree::start_talking(&line, directory, environment.iter().cloned())?;
     let (cancel, lifeline) = io::pipe()?;
     let (tell, status) = watch::channel(None);
@@ -84,6 +101,8 @@ pub(super) fn start(
         // An agent was told to end before it is killed.
         let limits = TimeLimits { time: FOR_EVER, to_end: Duration::ZERO };
         let end = watch_with(tree, &cancel, limits, &mut NoTreeOutput);
+        // What holds the tree is kept until then.
+        drop(held);
         // Nobody may be waiting.
         drop(tell.send(Some(in_words(end))));
     })?;

@@ -10,7 +10,9 @@ use agent_client_protocol_schema::v1::{
 use attache_acp_client::{AgentEnd, ClientFailure, PermissionQuestion, PromptTicket};
 use attache_core::chunk::{Chunk, FinishReason, Rest};
 use attache_core::ids::CallId;
+use attache_core::metadata::OWN_KEY;
 use attache_core::ports::BoxFuture;
+use attache_core::ports::client::CallArguments;
 use attache_core::ports::model::Usage;
 use tokio::sync::mpsc;
 
@@ -116,7 +118,7 @@ impl AcpRun {
         // What it says is the sum of its session: ours adds up what came since it was said last.
         let before = self.session.cost_before(dollars(&usage));
         let told = ForeignUsage {
-            tokens: Usage::default(),
+            tokens: step_tokens(&usage),
             cost_usd: dollars(&usage).zip(before).map(|(now, before)| (now - before).max(0.0)),
             context_used: Some(usage.used),
             context_size: (usage.size > 0).then_some(usage.size),
@@ -136,7 +138,8 @@ impl AcpRun {
                 let description = call.reason.clone();
                 let about = match call.is_command() {
                     true => RunAskAbout::Command { description },
-                    false => RunAskAbout::Permission { description },
+                    // What is answered is one of its options: no place for other arguments.
+                    false => RunAskAbout::Permission { description, arguments: CallArguments::Fixed },
                 };
                 self.events.push_back(RunEvent::Ask(Box::new(RunAsk {
                     call_id: call.call_id,
@@ -256,6 +259,19 @@ impl AcpRun {
             }
         }
         self.stage = RunStage::Over;
+    }
+}
+
+/// What the last call of its model used, where it says so beside its context, as attache does.
+fn step_tokens(usage: &UsageUpdate) -> Usage {
+    let step = usage.meta.as_ref().and_then(|meta| meta.get(OWN_KEY)?.get("stepTokens"));
+    let count = |key: &str| step.and_then(|step| step.get(key)?.as_u64()).unwrap_or_default();
+    Usage {
+        input: count("input"),
+        output: count("output"),
+        reasoning: count("reasoning"),
+        cache_read: count("cacheRead"),
+        cache_write: count("cacheWrite"),
     }
 }
 

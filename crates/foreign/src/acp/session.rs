@@ -8,8 +8,10 @@ use attache_acp_client::{AgentAbility, ClientFailure, OpenedSession, SessionStar
 use attache_core::ids::SessionId;
 use attache_core::ports::foreign::{AgentNews, AgentWord, ChosenOptions, KeptState};
 use attache_core::ports::mcp::ServerEntry;
+use attache_core::ports::tool::Workspace;
 use serde_json::{Value, json};
 use std::path::PathBuf;
+use tokio::sync::watch;
 
 use super::child::{self, Child};
 use super::choices::{AgentChoice, AgentChoices};
@@ -28,8 +30,17 @@ pub(super) struct AgentSession {
     /// In dollars, as the agent said last of its session; `None`: it has not said since the session was taken
     /// up.
     cost: Mutex<Option<f64>>,
+    /// Whether it is being started; once that is over, it is known what can be chosen of it.
+    pub(super) opened: watch::Sender<StartStage>,
     /// Why a lock: the first prompt waits for the start that the opening began.
     slot: tokio::sync::Mutex<ChildSlot>,
+}
+
+/// How far the start of an agent is that nobody waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StartStage {
+    UnderWay,
+    Over,
 }
 
 #[derive(Debug, Default)]
@@ -71,6 +82,8 @@ const HANDOVER: &str = "handover";
 #[derive(Clone, Debug)]
 pub(super) struct SessionWish {
     pub(super) root: PathBuf,
+    /// Where it works, once a turn is there: what is held is held to this.
+    pub(super) workspace: Option<Arc<Workspace>>,
     pub(super) additional: Vec<PathBuf>,
     pub(super) servers: Vec<ServerEntry>,
     pub(super) options: ChosenOptions,
@@ -100,6 +113,7 @@ impl AgentSession {
             learned,
             choices: Arc::default(),
             cost: Mutex::default(),
+            opened: watch::Sender::new(StartStage::Over),
             slot: tokio::sync::Mutex::default(),
         }
     }
@@ -139,7 +153,13 @@ impl AgentSession {
             Some(child) => child.clone(),
             None => {
                 let choices = self.choices.clone();
-                let child = child::start(&self.settings, &wish.root, choices, wish.news.clone()).await?;
+                let child = child::start(
+                    &self.settings,
+                    (&wish.root, wish.workspace.clone()),
+                    choices,
+                    wish.news.clone(),
+                )
+                .await?;
                 let capabilities = child.client.agent().agent_capabilities.clone();
                 *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = Some(capabilities);
                 slot.child.insert(child).clone()
@@ -256,9 +276,10 @@ impl AgentSession {
             Knows::Conversation => None,
         };
         child.link.set_session(Some(session_id.clone()));
-        let now = AgentChoices { modes, options: config_options };
         let is_changed = {
             let mut choices = self.choices.lock().unwrap_or_else(PoisonError::into_inner);
+            // What it says of its commands comes by itself, before or behind its answer.
+            let now = AgentChoices { modes, options: config_options, commands: choices.commands.clone() };
             let is_changed = *choices != now;
             *choices = now;
             is_changed

@@ -7,6 +7,7 @@ use attache_core::chunk::{Chunk, FinishReason, json as chunk_json};
 use attache_core::ids::CallId;
 use attache_core::part::Part;
 use attache_core::ports::BoxFuture;
+use attache_core::ports::client::CallArguments;
 use serde_json::Value;
 
 use super::AiSdkAgent;
@@ -116,7 +117,8 @@ impl AiSdkRun {
                     approval_id: Some(approval_id),
                     tool,
                     presentation: None,
-                    about: RunAskAbout::Permission { description },
+                    // Its answer is a yes or a no: the SDK has no place for other arguments.
+                    about: RunAskAbout::Permission { description, arguments: CallArguments::Fixed },
                     rest,
                 })));
                 Ok(())

@@ -79,6 +79,13 @@ impl GraphDecoder {
         self.say(Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest });
     }
 
+    /// The same of all messages: nothing more comes of any.
+    pub(super) fn finish_all(&mut self) {
+        let open = self.messages.iter().filter(|(_, told)| !told.is_over);
+        let open: Vec<String> = open.map(|(id, _)| id.clone()).collect();
+        open.iter().for_each(|id| self.finish(id));
+    }
+
     /// Ends what of a message is open; its calls are whole.
     pub(super) fn finish(&mut self, id: &str) {
         let Some(told) = self.messages.get_mut(id) else { return };

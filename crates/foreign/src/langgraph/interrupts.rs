@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use attache_core::chunk::Rest;
 use attache_core::ids::CallId;
-use attache_core::ports::client::{Choice, Question, Said, Selection};
+use attache_core::ports::client::{CallArguments, Choice, Question, Said, Selection};
 use serde_json::{Map, Value, json};
 
 use crate::ForeignError;
@@ -97,7 +97,10 @@ impl Interrupts {
                     approval_id: None,
                     tool: name.to_owned(),
                     presentation: None,
-                    about: RunAskAbout::Permission { description },
+                    about: RunAskAbout::Permission {
+                        description,
+                        arguments: arguments(&interrupt.value, name),
+                    },
                     rest: Rest::none(),
                 });
             }
@@ -158,6 +161,18 @@ pub(super) const QUESTION: &str = "question";
 /// Of the human-in-the-loop middleware; `None` for anything else.
 fn requests(value: &Value) -> Option<&Vec<Value>> {
     value.get("action_requests")?.as_array()
+}
+
+/// Whether the middleware takes other arguments for calls of this tool.
+fn arguments(value: &Value, tool: &str) -> CallArguments {
+    let configs = value.get("review_configs").and_then(Value::as_array);
+    let of_tool = |config: &&Value| config.get("action_name").and_then(Value::as_str) == Some(tool);
+    let allowed =
+        configs.into_iter().flatten().find(of_tool).and_then(|config| config.get("allowed_decisions"));
+    match allowed.and_then(Value::as_array).is_some_and(|allowed| allowed.iter().any(|one| one == "edit")) {
+        true => CallArguments::Editable,
+        false => CallArguments::Fixed,
+    }
 }
 
 fn decision(decided: Decided, request: &Value) -> Value {

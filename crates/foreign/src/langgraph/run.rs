@@ -125,6 +125,9 @@ impl LangGraphRun {
     /// The stream has ended: in order, or with questions.
     fn over(&mut self) {
         (self.stream, self.run) = (None, None);
+        // A stream that ends behind pieces of a message ends the message.
+        self.decoder.finish_all();
+        self.said.extend(self.decoder.said.drain(..));
         self.waits = std::mem::take(&mut self.decoder.interrupts);
         if self.waits.is_empty() {
             return self.said.push_back(RunEvent::End(FinishReason::Stop));

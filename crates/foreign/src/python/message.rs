@@ -1,6 +1,7 @@
 //! What the process says, read from its lines, and what it is told. Decides nothing.
 
 use attache_core::chunk::FinishReason;
+use attache_core::ports::client::CallArguments;
 use attache_core::ports::foreign::Abilities;
 use attache_core::turn::foreign::ForeignUsage;
 use serde_json::{Value, json};
@@ -56,6 +57,7 @@ pub(super) struct ToDecide {
     pub(super) call: String,
     pub(super) tool: String,
     pub(super) description: Option<String>,
+    pub(super) arguments: CallArguments,
 }
 
 /// `None` for what is no line of ours.
@@ -119,7 +121,13 @@ fn to_decide(value: &Value) -> ToDecide {
     let description = text(value, "description");
     let words: Vec<&str> =
         [title.as_str(), description.as_str()].into_iter().filter(|words| !words.is_empty()).collect();
+    let listed = value.get("decisions").and_then(Value::as_array);
+    let arguments = match listed.is_some_and(|listed| listed.iter().any(|decision| decision == "edit")) {
+        true => CallArguments::Editable,
+        false => CallArguments::Fixed,
+    };
     ToDecide {
+        arguments,
         approval: text(value, "approval"),
         call: text(value, "call"),
         tool: text(value, "tool"),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use attache_core::chunk::{Chunk, Rest, ToolMarks};
 use attache_core::ids::CallId;
 use attache_core::ports::Delegate;
-use attache_core::ports::client::{Choice, Question, Said, Selection};
+use attache_core::ports::client::{CallArguments, Choice, Question, Said, Selection};
 use attache_core::ports::delegate::Lines;
 use attache_core::ports::tool::{Access, Workspace};
 use serde_json::Value;
@@ -95,7 +95,9 @@ impl Request {
     pub(super) fn ask(&self) -> RunAsk {
         let about = match self.kind {
             RequestKind::Ask => RunAskAbout::Questions(vec![question(&self.params)]),
-            RequestKind::ReadText | RequestKind::WriteText => RunAskAbout::Permission { description: None },
+            RequestKind::ReadText | RequestKind::WriteText => {
+                RunAskAbout::Permission { description: None, arguments: CallArguments::Fixed }
+            }
             RequestKind::Terminal => RunAskAbout::Command { description: None },
         };
         RunAsk {

@@ -309,7 +309,7 @@ fn ask(one: &ToDecide) -> RunAsk {
         approval_id: None,
         tool: one.tool.clone(),
         presentation: None,
-        about: RunAskAbout::Permission { description: one.description.clone() },
+        about: RunAskAbout::Permission { description: one.description.clone(), arguments: one.arguments },
         rest: Rest::none(),
     }
 }

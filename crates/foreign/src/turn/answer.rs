@@ -44,6 +44,8 @@ pub(super) struct AnswerRecorder {
     in_step: bool,
     /// The agent ended its step. It ends here once its calls are settled and something follows.
     step_is_over: bool,
+    /// The open step is one that an earlier process began: some agents say that it ends, others begin it again.
+    is_taken_up: bool,
     /// Ids that calls had before this answer.
     known: Arc<HashSet<CallId>>,
     /// Calls of this answer.
@@ -69,6 +71,7 @@ impl AnswerRecorder {
             order,
             in_step: false,
             step_is_over: false,
+            is_taken_up: false,
             known: context.conversation.call_ids().clone(),
             own: HashSet::new(),
             begun: HashSet::new(),
@@ -117,7 +120,7 @@ impl AnswerRecorder {
             // As it was recorded before.
             drop(self.order.check(&chunk));
         }
-        (self.in_step, self.step_is_over) = (true, true);
+        (self.in_step, self.step_is_over, self.is_taken_up) = (true, true, true);
     }
 
     /// Records one chunk of the agent. Ends of the message are no chunks of it.
@@ -192,6 +195,7 @@ impl AnswerRecorder {
 
     /// The step is what a call was told in: an answer that comes for it now is no part of the next.
     async fn start_step(&mut self, context: &mut TurnContext) -> Result<(), Stop> {
+        self.is_taken_up = false;
         if self.step_is_over {
             // Some agents begin a step for the results of what they had asked about.
             if context.open_calls().keys().any(|call| self.asked.contains(call)) {
@@ -208,6 +212,9 @@ impl AnswerRecorder {
     }
 
     fn finish_step(&mut self) -> Result<(), Stop> {
+        if std::mem::take(&mut self.is_taken_up) && self.step_is_over {
+            return Ok(());
+        }
         if !self.in_step || self.step_is_over {
             return Err(out_of_order("finish-step: no step has begun"));
         }
@@ -219,7 +226,7 @@ impl AnswerRecorder {
 
     async fn close_step(&mut self, context: &mut TurnContext) -> Result<(), Stop> {
         self.check(&Chunk::FinishStep { rest: Rest::none() })?;
-        (self.in_step, self.step_is_over) = (false, false);
+        (self.in_step, self.step_is_over, self.is_taken_up) = (false, false, false);
         self.begun.clear();
         Ok(context.finish_step().await?)
     }

@@ -5,10 +5,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use attache_core::chunk::{Chunk, Rest, RestFields};
-use attache_core::metadata::{OWN_KEY, own};
+use attache_core::metadata::{EDITED, OWN_KEY, own};
 use attache_core::part::{Part, ToolPart, ToolState};
 use attache_core::ports::backend::{Answered, Decision, TurnContext};
-use attache_core::ports::client::{About, Ask, Choice, Permission, Question, Selection, WhenAsked};
+use attache_core::ports::client::{
+    About, Ask, CallArguments, Choice, Permission, Question, Selection, WhenAsked,
+};
 use attache_core::ports::tool::Presentation;
 use attache_core::turn::foreign::RecordedDecision;
 use attache_core::watchdog::{Action, Always};
@@ -27,6 +29,9 @@ pub(super) struct PendingAsk {
     /// What "always" means.
     pub(super) always: Option<Always>,
 }
+
+/// Marks a stored question about a call that takes other arguments.
+const EDITABLE: &str = "editable";
 
 /// Marks a stored question to which there is no "always".
 const ONCE: &str = "once";
@@ -65,8 +70,9 @@ impl ForeignTurn {
         let approval_id = approval_id.unwrap_or_else(|| self.context.approval_id());
         let mut always = self.context.judge_tool(&said.tool).always;
         let about = match &said.about {
-            RunAskAbout::Permission { description } => {
-                About::Permission(permission(&mut self.context, &said.tool, description.as_deref()))
+            RunAskAbout::Permission { description, arguments } => {
+                let asked = permission(&mut self.context, &said.tool, description.as_deref());
+                About::Permission(Permission { arguments: *arguments, ..asked })
             }
             RunAskAbout::Command { description } => {
                 always = None;
@@ -113,14 +119,8 @@ impl ForeignTurn {
             self.context.client = Some(client);
         }
         let decision = match answered.decision {
-            Decision::Allow => {
-                // The rules may have become stricter while the question was open.
-                let judged = self.context.judge_tool(&asked.tool);
-                match (judged.action, &asked.ask.about) {
-                    (Action::Deny, About::Permission(_)) => RunDecision::Reject(judged.refusal),
-                    (Action::Deny | Action::Allow | Action::Ask, _) => RunDecision::Approve,
-                }
-            }
+            Decision::Allow => self.unless_denied(&asked, RunDecision::Approve),
+            Decision::AllowEdited(arguments) => self.unless_denied(&asked, RunDecision::Edit(arguments)),
             Decision::Reject => RunDecision::Reject(REJECTED.to_owned()),
             Decision::RejectBecause(words) => RunDecision::Reject(format!("{REJECTED}, and said: {words}")),
             Decision::Nobody => RunDecision::Reject(NOBODY.to_owned()),
@@ -138,6 +138,15 @@ impl ForeignTurn {
         }
     }
 
+    /// The rules may have become stricter while the question was open.
+    fn unless_denied(&mut self, asked: &PendingAsk, decision: RunDecision) -> RunDecision {
+        let judged = self.context.judge_tool(&asked.tool);
+        match (judged.action, &asked.ask.about) {
+            (Action::Deny, About::Permission(_)) => RunDecision::Reject(judged.refusal),
+            (Action::Deny | Action::Allow | Action::Ask, _) => decision,
+        }
+    }
+
     /// Records what was decided; the agent is told with the rest of the round.
     async fn decide(&mut self, asked: PendingAsk, decision: RunDecision) -> Result<(), Stop> {
         let ask = &asked.ask;
@@ -148,7 +157,14 @@ impl ForeignTurn {
             | RunDecision::Answer(_)
             | RunDecision::Unanswered => None,
         };
-        let recorded = RecordedDecision { ask, approved: reason.is_none(), reason };
+        let arguments = match &decision {
+            RunDecision::Edit(arguments) => Some(arguments),
+            RunDecision::Approve
+            | RunDecision::Reject(_)
+            | RunDecision::Answer(_)
+            | RunDecision::Unanswered => None,
+        };
+        let recorded = RecordedDecision { ask, approved: reason.is_none(), reason, arguments };
         self.context.record_decision(&recorded).await?;
         if reason.is_some() {
             self.answer.deny(&mut self.context, ask.call_id.clone()).await?;
@@ -203,10 +219,14 @@ fn request_chunk(asked: &PendingAsk, said: &RunAsk) -> Chunk {
     let mut ours = Map::new();
     ours.insert("tool".into(), asked.tool.as_str().into());
     match &said.about {
-        RunAskAbout::Permission { description: Some(description) } => {
-            ours.insert("description".into(), description.as_str().into());
+        RunAskAbout::Permission { description, arguments } => {
+            if let Some(description) = description {
+                ours.insert("description".into(), description.as_str().into());
+            }
+            if *arguments == CallArguments::Editable {
+                ours.insert(EDITABLE.into(), true.into());
+            }
         }
-        RunAskAbout::Permission { description: None } => {}
         RunAskAbout::Command { description } => {
             ours.insert(ONCE.into(), true.into());
             if let Some(description) = description {
@@ -248,6 +268,10 @@ pub(super) fn left_open(context: &TurnContext) -> (Vec<Decided>, VecDeque<Pendin
                         .map_or(judged.why, str::to_owned),
                     rule_name: judged.always.as_ref().map(|always| always.name.clone()),
                     rules: vec![format!("{}:*", context.permission_of(&tool))],
+                    arguments: match ours.is_some_and(|ours| ours.get(EDITABLE).is_some()) {
+                        true => CallArguments::Editable,
+                        false => CallArguments::Fixed,
+                    },
                     ..Permission::default()
                 }),
             };
@@ -258,6 +282,9 @@ pub(super) fn left_open(context: &TurnContext) -> (Vec<Decided>, VecDeque<Pendin
             continue;
         }
         let decision = match approval.approved {
+            Some(true) if ours.is_some_and(|ours| ours.get(EDITED).is_some()) => {
+                RunDecision::Edit(part.input.clone().unwrap_or_default())
+            }
             Some(true) => RunDecision::Approve,
             Some(false) => RunDecision::Reject(approval.reason.clone().unwrap_or_default()),
             None => continue,

@@ -113,7 +113,7 @@ impl ForeignTurn {
                 self.record(Chunk::ToolOutputAvailable { call_id, output, preliminary: None, marks, rest })
                     .await?;
             }
-            Decision::Reject | Decision::RejectBecause(_) | Decision::Nobody => {
+            Decision::Reject | Decision::RejectBecause(_) | Decision::AllowEdited(_) | Decision::Nobody => {
                 self.record(Chunk::ToolOutputDenied { call_id, rest: Rest::none() }).await?;
             }
             Decision::End(_) => return Ok(TurnResult::Ended(TurnEnd::Aborted)),
@@ -170,5 +170,5 @@ fn finished() -> TurnResult {
 }
 
 fn failed(message: String) -> TurnResult {
-    TurnResult::Ended(TurnEnd::Failed { kind: FailureKind::Model, message })
+    TurnResult::Ended(TurnEnd::failed(FailureKind::Model, message))
 }

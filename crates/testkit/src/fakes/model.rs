@@ -7,7 +7,7 @@ use std::time::Duration;
 use attache_core::chunk::{Chunk, FinishReason, Rest, StreamId, ToolMarks};
 use attache_core::ids::{CallId, SessionId};
 use attache_core::part::{Passage, Role};
-use attache_core::ports::model::ModelInfo;
+use attache_core::ports::model::{ModelAround, ModelInfo};
 use attache_core::ports::store::ModelRef;
 use attache_core::ports::{BoxFuture, BoxStream, Model, ModelError, ModelRequest, StepEvent, Usage};
 use futures_util::{StreamExt, stream};
@@ -34,32 +34,12 @@ impl Remembering {
     }
 }
 
-impl Model for Remembering {
-    fn available(&self) -> Arc<[ModelInfo]> {
-        self.inner.available()
+impl ModelAround for Remembering {
+    fn inner(&self) -> &Arc<dyn Model> {
+        &self.inner
     }
 
-    fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
-        self.inner.describe(model)
-    }
-
-    fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
-        self.inner.takes(info, mime)
-    }
-
-    fn small(&self, beside: &ModelRef) -> Option<ModelRef> {
-        self.inner.small(beside)
-    }
-
-    fn look_again(&self) -> BoxFuture<'static, ()> {
-        self.inner.look_again()
-    }
-
-    fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
-        self.inner.late_answers()
-    }
-
-    fn stream(
+    fn stream_through(
         &self,
         request: ModelRequest,
         cancel: CancellationToken,

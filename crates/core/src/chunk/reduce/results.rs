@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{ReduceError, Reducer, Touched, replace_some, unknown};
 use crate::chunk::{Rest, ToolMarks};
 use crate::ids::CallId;
-use crate::metadata::OWN_KEY;
+use crate::metadata::{EDITED, OWN_KEY};
 use crate::part::{Part, ToolApproval, ToolPart, ToolState};
 
 impl Reducer {
@@ -78,6 +78,14 @@ impl Reducer {
         };
         approval.approved = Some(approved);
         approval.reason = text("reason").map(str::to_owned);
+        // Allowed with other arguments: those are the ones it has from now on.
+        if let Some(input) = data.get("input") {
+            let ours = approval.unknown.entry(OWN_KEY).or_insert_with(|| json!({}));
+            if let Some(ours) = ours.as_object_mut() {
+                ours.insert(EDITED.to_owned(), true.into());
+            }
+            tool.input = Some(input.clone());
+        }
         tool.state = ToolState::ApprovalResponded;
         // A denied call gets no result that could bring it.
         if let Some(decision) = data.get("decision") {
@@ -126,6 +134,7 @@ fn question(approval_id: &str, rest: &Rest) -> ToolApproval {
         kept.extend(present("approvalDescriptor").map(|value| ("descriptor".to_owned(), value)));
         // Null counts here: a schema may allow it as input.
         kept.extend(keys.get("inputSchemaInput").map(|value| ("inputSchemaInput".to_owned(), value.clone())));
+        kept.extend(present(OWN_KEY).map(|value| (OWN_KEY.to_owned(), value)));
         kept.extend(present("signature").map(|value| ("signature".to_owned(), value)));
     }
     ToolApproval { id: approval_id.to_owned(), approved: None, reason: None, unknown: kept }

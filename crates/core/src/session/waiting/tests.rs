@@ -46,7 +46,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn failed() -> TurnEnd {
-    TurnEnd::Failed { kind: crate::turn::FailureKind::Model, message: "x".into() }
+    TurnEnd::failed(crate::turn::FailureKind::Model, "x")
 }
 
 proptest! {
