@@ -21,7 +21,7 @@ def remove_left_over() -> None:
     """What servers left behind that were killed."""
     for left in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         number = left.name.removeprefix(PREFIX).split("-")[0]
-        if not number.isdigit() or not Path("/proc", number).exists():
+        if number.isdigit() and not Path("/proc", number).exists():
             shutil.rmtree(left, ignore_errors=True)
 
 
