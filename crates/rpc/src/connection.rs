@@ -67,6 +67,7 @@ impl Connection {
         };
         self.shared.outgoing.close();
         self.shared.hang_up.cancel();
+        self.shared.drained.cancel();
         if let Err(error) = (&mut self.reader).await {
             tracing::error!(%error, "the reader did not end well");
         }

@@ -1,4 +1,7 @@
-//! Every size this crate holds itself to, with its reason. Settings a caller may change are in `Options`.
+//! Every size and time this crate holds itself to, with its reason. Settings a caller may change are in
+//! `Options`.
+
+use std::time::Duration;
 
 /// Longest accepted line: a prompt with a 20 MiB attachment in base64 (27 MiB) fits, with room for the rest.
 pub const MAX_LINE_BYTES: usize = 32 * 1024 * 1024;
@@ -13,6 +16,14 @@ pub const QUEUE_BYTES: usize = 1024 * 1024;
 /// Answers and cancellations never wait for the queue; once this much of them is unread, we stop reading
 /// requests.
 pub const REPLY_RESERVE_BYTES: usize = 1024 * 1024;
+
+/// How long nothing may come once the output is broken, before the other side counts as silent: what it wrote
+/// before it was gone lies in a pipe or a socket and needs no time.
+pub const LAST_MESSAGE: Duration = Duration::from_millis(250);
+
+/// How long reading goes on at most once the output is broken: an input that stays open must not hold the end
+/// up.
+pub const LAST_MESSAGES: Duration = Duration::from_secs(1);
 
 /// One read. The size of a pipe on Linux: a larger buffer would not be filled.
 pub const READ_CHUNK_BYTES: usize = 64 * 1024;

@@ -106,6 +106,7 @@ impl Peer {
             closed: AtomicBool::new(false),
             ended: CancellationToken::new(),
             hang_up: CancellationToken::new(),
+            drained: CancellationToken::new(),
             cancellation: options.cancellation,
             unusable: options.unusable,
         });
@@ -161,6 +162,11 @@ impl Peer {
         }
     }
 
+    /// Resolves when the other side can't be heard any more, after `Handler::closed`.
+    pub async fn ended(&self) {
+        self.shared().ended.cancelled().await;
+    }
+
     /// True once the other side cannot be heard or reached any more. What is queued may still be flushed.
     pub fn is_closed(&self) -> bool {
         self.shared().is_closed()
@@ -207,8 +213,10 @@ pub(crate) struct PeerShared {
     closed: AtomicBool,
     /// Fires after the handler was told; parent of the tokens of all requests in flight.
     pub(crate) ended: CancellationToken,
-    /// Tells the reader to stop: the output broke, or the connection is drained.
+    /// The output broke, or the connection is drained.
     pub(crate) hang_up: CancellationToken,
+    /// Tells the reader to stop at once: the connection is drained.
+    pub(crate) drained: CancellationToken,
     pub(crate) cancellation: &'static str,
     pub(crate) unusable: UnusableLines,
 }

@@ -5,8 +5,8 @@ use crate::id::RequestId;
 use serde_json::value::RawValue;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -61,12 +61,27 @@ impl Asked {
 /// Requests of the other side that are being worked on.
 #[derive(Debug)]
 pub(crate) struct InFlight {
-    tokens: Mutex<HashMap<RequestId, CancellationToken>>,
+    tokens: Mutex<HashMap<RequestId, RequestWithdrawal>>,
     max: usize,
     /// Requests whose answer is not queued yet. Beside the map, because an id is free again just before that.
     owed: AtomicUsize,
     /// Woken when nothing is owed any more.
     settled: Notify,
+}
+
+/// Says that nobody waits for the answer to a request any more, and why.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestWithdrawal {
+    /// Fires also when the connection ends.
+    pub(crate) token: CancellationToken,
+    /// Whether the other side said it.
+    was_told: Arc<AtomicBool>,
+}
+
+impl RequestWithdrawal {
+    pub(crate) fn was_told(&self) -> bool {
+        self.was_told.load(Ordering::SeqCst)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,7 +101,7 @@ impl InFlight {
         &self,
         id: &RequestId,
         parent: &CancellationToken,
-    ) -> Result<CancellationToken, NotAdmitted> {
+    ) -> Result<RequestWithdrawal, NotAdmitted> {
         let mut tokens = lock(&self.tokens);
         let count = tokens.len();
         match tokens.entry(id.clone()) {
@@ -94,7 +109,8 @@ impl InFlight {
             Entry::Vacant(_) if count >= self.max => Err(NotAdmitted::Full(self.max)),
             Entry::Vacant(vacant) => {
                 self.owed.fetch_add(1, Ordering::SeqCst);
-                Ok(vacant.insert(parent.child_token()).clone())
+                let withdrawal = RequestWithdrawal { token: parent.child_token(), was_told: Arc::default() };
+                Ok(vacant.insert(withdrawal).clone())
             }
         }
     }
@@ -126,8 +142,10 @@ impl InFlight {
     /// False if no such request is in flight.
     pub(crate) fn cancel(&self, id: &RequestId) -> bool {
         // Woken outside the lock: whoever waits may answer right away, which takes the lock again.
-        let token = lock(&self.tokens).get(id).cloned();
-        token.inspect(CancellationToken::cancel).is_some()
+        let Some(withdrawal) = lock(&self.tokens).get(id).cloned() else { return false };
+        withdrawal.was_told.store(true, Ordering::SeqCst);
+        withdrawal.token.cancel();
+        true
     }
 }
 

@@ -4,10 +4,13 @@
 //! Answers and notifications are always read: whatever senders have queued, reading goes on. The one exception
 //! is a peer that keeps asking and does not read: once `REPLY_RESERVE_BYTES` of answers lie unread, reading
 //! pauses until it takes some, else its requests would fill our memory.
+//!
+//! A peer that can't be written to any more may have said something before it was gone: that is still read.
 
 use crate::envelope::{self, EnvelopeMessage, EnvelopeRefusal};
 use crate::error::ErrorObject;
 use crate::id::RequestId;
+use crate::limits::{LAST_MESSAGE, LAST_MESSAGES};
 use crate::peer::{Handler, IncomingRequest, Notification, Peer, PeerShared, UnusableLines};
 use crate::pending::{NotAdmitted, PeerAnswer};
 use crate::responder::Responder;
@@ -18,25 +21,29 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::time::Instant;
 
 pub(crate) struct MessageReader {
     /// Keeps the writer alive as long as requests may come in.
     peer: Peer,
     handler: Arc<dyn Handler>,
     lane: Option<Arc<TraceLane>>,
+    /// Messages that came, for who waits until none comes any more.
+    received: AtomicU64,
 }
 
 impl MessageReader {
     pub(crate) fn new(peer: Peer, handler: Arc<dyn Handler>, lane: Option<Arc<TraceLane>>) -> Self {
-        Self { peer, handler, lane }
+        Self { peer, handler, lane, received: AtomicU64::new(0) }
     }
 
     pub(crate) async fn run(self, mut source: impl MessageSource) {
-        let hang_up = self.shared().hang_up.clone();
         tokio::select! {
             biased;
-            () = hang_up.cancelled() => {}
+            () = self.shared().drained.cancelled() => {}
             () = self.read_to_end(&mut source) => {}
+            () = self.last_message() => {}
         }
         self.shared().mark_closed();
         contained("closed", || self.handler.closed());
@@ -47,6 +54,7 @@ impl MessageReader {
     async fn read_to_end(&self, source: &mut impl MessageSource) {
         loop {
             let received = source.receive(self.lane.as_deref()).await;
+            self.received.fetch_add(1, Ordering::Relaxed);
             // Other tasks get their turn also when messages never cease.
             tokio::task::coop::consume_budget().await;
             self.shared().outgoing.reserve_left().await;
@@ -54,6 +62,19 @@ impl MessageReader {
                 Received::Message(text) => self.message(text),
                 Received::Unusable(reason) => self.refuse(None, &ErrorObject::invalid_request(reason)),
                 Received::End => return,
+            }
+        }
+    }
+
+    /// Resolves some time after the output broke: once nothing has come for a moment, or too much has.
+    async fn last_message(&self) {
+        self.shared().hang_up.cancelled().await;
+        let broken = Instant::now();
+        while broken.elapsed() < LAST_MESSAGES {
+            let before = self.received.load(Ordering::Relaxed);
+            tokio::time::sleep(LAST_MESSAGE).await;
+            if self.received.load(Ordering::Relaxed) == before {
+                return;
             }
         }
     }
@@ -78,8 +99,8 @@ impl MessageReader {
     }
 
     fn request(&self, id: RequestId, method: String, params: Option<Box<RawValue>>) {
-        let token = match self.shared().in_flight.admit(&id, &self.shared().ended) {
-            Ok(token) => token,
+        let withdrawal = match self.shared().in_flight.admit(&id, &self.shared().ended) {
+            Ok(withdrawal) => withdrawal,
             Err(refused) => {
                 let error = match refused {
                     NotAdmitted::Duplicate => ErrorObject::invalid_request(refused.to_string()),
@@ -88,7 +109,7 @@ impl MessageReader {
                 return self.shared().reply_error(Some(&id), &error);
             }
         };
-        let responder = Responder::new(self.peer.clone(), id, token);
+        let responder = Responder::new(self.peer.clone(), id, withdrawal);
         // The responder answers by itself if the handler panics and drops it.
         contained("request", || self.handler.request(IncomingRequest { method, params, responder }));
     }

@@ -4,6 +4,7 @@ use crate::encode::encode_result;
 use crate::error::ErrorObject;
 use crate::id::RequestId;
 use crate::peer::Peer;
+use crate::pending::RequestWithdrawal;
 use serde::Serialize;
 use std::fmt;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Responder {
     peer: Peer,
     id: RequestId,
-    cancelled: CancellationToken,
+    withdrawal: RequestWithdrawal,
     state: AnswerState,
 }
 
@@ -23,8 +24,8 @@ enum AnswerState {
 }
 
 impl Responder {
-    pub(crate) fn new(peer: Peer, id: RequestId, cancelled: CancellationToken) -> Self {
-        Self { peer, id, cancelled, state: AnswerState::Open }
+    pub(crate) fn new(peer: Peer, id: RequestId, withdrawal: RequestWithdrawal) -> Self {
+        Self { peer, id, withdrawal, state: AnswerState::Open }
     }
 
     pub fn ok<R: Serialize>(mut self, result: &R) {
@@ -54,7 +55,12 @@ impl Responder {
     /// Fires when the other side sent `$/cancel_request` for this id, or the connection ended. An answer is
     /// owed all the same.
     pub fn cancelled(&self) -> CancellationToken {
-        self.cancelled.clone()
+        self.withdrawal.token.clone()
+    }
+
+    /// Whether the other side has sent `$/cancel_request` for this id; not if only the connection has ended.
+    pub fn is_withdrawn(&self) -> bool {
+        self.withdrawal.was_told()
     }
 
     pub fn id(&self) -> &RequestId {

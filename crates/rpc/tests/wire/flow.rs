@@ -177,6 +177,33 @@ async fn a_broken_output_closes_everything_that_waits() {
     drop(writer);
 }
 
+/// Messages that wait for the reader when the output breaks are read, whatever lies in between.
+#[tokio::test]
+async fn what_was_written_before_the_output_broke_is_read() {
+    // The last ones are more than are read while nobody takes their answers.
+    for count in [1_u32, 10, 20_000] {
+        let (client, mut server) = start(Options { queue_bytes: 1000, ..Options::default() });
+        fill(&server).await;
+        let (mut asked, mut said) = (Vec::new(), Vec::new());
+        // Refusals beside them, which nobody reads.
+        for number in 0..count {
+            asked.extend(b"{\"jsonrpc\":\"1.0\",\"id\":1,\"method\":\"x\"}\n");
+            asked.extend(format!("{{\"jsonrpc\":\"2.0\",\"method\":\"n{number}\"}}\n").into_bytes());
+        }
+        let Client { reader, mut writer } = client;
+        let writing = tokio::spawn(async move { writer.write_all(&asked).await });
+        tokio::time::sleep(SHORT).await;
+        drop(reader);
+        writing.await.unwrap().unwrap();
+        server.connection.wait_closed().await;
+        while let Ok(notification) = server.notifications.try_recv() {
+            said.push(notification.method);
+        }
+        let expected: Vec<String> = (0..count).map(|number| format!("n{number}")).collect();
+        assert_eq!(said, expected);
+    }
+}
+
 #[tokio::test]
 async fn draining_towards_a_stalled_reader_ends_at_the_time_out() {
     let (_client, server) = start(Options { queue_bytes: 1000, ..Options::default() });
