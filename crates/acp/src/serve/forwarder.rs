@@ -168,7 +168,8 @@ impl Forwarder {
             };
             match step {
                 Ok(()) => self.failures = 0,
-                Err(Interruption::Closed) => break,
+                // What the client said before it was gone may still come in: it takes part until then.
+                Err(Interruption::Closed) => break self.peer.ended().await,
                 Err(Interruption::Withdrawn) => {}
                 Err(Interruption::Store(error)) => self.wait_for_store(&error).await,
             }
@@ -205,11 +206,10 @@ impl Forwarder {
         };
         // The old position, if any, is given up: the replay has everything that it would still have shown.
         self.position = None;
-        let withdrawn = responder.cancelled();
         let replayed = async {
             while let Some(segment) = replay.next().await.map_err(Interruption::Store)? {
                 self.show(&segment, u64::MAX).await?;
-                if withdrawn.is_cancelled() {
+                if responder.is_withdrawn() {
                     return Err(Interruption::Withdrawn);
                 }
             }

@@ -17,7 +17,7 @@ use super::failure::{error_object, unknown_session};
 use super::forwarder::{Forwarder, ForwarderCommand};
 use super::links::{self, AfterRefusal, Submitted};
 use super::prompt::OwnPrompts;
-use super::router::{ClientConnection, ConnectionState, InitializedClient};
+use super::router::{ClientConnection, ConnectionPhase, ConnectionState, InitializedClient};
 use crate::from_wire::Workplace;
 
 /// The links of one connection.
@@ -120,7 +120,7 @@ impl ClientConnection {
             Submitted::Waits => {}
             Submitted::Now(open, request) => self.perform(open, request),
             Submitted::Unlinked(vacant, SessionRequest::Open(request)) => {
-                // Without a client the connection is over: there is no one to answer.
+                // Nobody opens anything before `initialize`.
                 let Some(client) = state.phase.client() else { return };
                 let link = SessionLink::new(self, session_id, &client);
                 let client = link.client.clone();
@@ -130,6 +130,7 @@ impl ClientConnection {
         }
     }
 
+    /// Does what has waited for a change of its link. The last that is done where the client has left.
     pub(super) fn submit_all(
         self: &Arc<Self>,
         state: &mut ConnectionState,
@@ -137,6 +138,9 @@ impl ClientConnection {
         requests: Vec<SessionRequest>,
     ) {
         requests.into_iter().for_each(|request| self.submit(state, session_id, request));
+        if let ConnectionPhase::Closed(_) = state.phase {
+            state.links.let_go();
+        }
     }
 
     /// An opening or a closing was refused: what waited for it is done, or refused where the session was not
@@ -162,7 +166,7 @@ impl ClientConnection {
             SessionRequest::Prompt { prompt, responder } => {
                 let link = open.link();
                 let said = (link.client.clone(), prompt);
-                link.own.hand_in(open.session(), said, responder, &self.peer, &link.forwarder);
+                link.own.hand_in(open.session(), said, responder, &link.forwarder);
             }
             SessionRequest::Cancel => open.session().cancel(),
             SessionRequest::Operation { operation, responder } => {

@@ -161,8 +161,10 @@ impl<L, S: Clone, R> LinkTable<L, S, R> {
         self.links.remove(session_id).map(|linked| (linked.link, linked.state.into_waiting()))
     }
 
-    pub(super) fn clear(&mut self) {
-        self.links.clear();
+    /// The client has left: what is open is let go at once, what is being opened or closed once that is over,
+    /// with what waits for it.
+    pub(super) fn let_go(&mut self) {
+        self.links.retain(|_, linked| matches!(linked.state, LinkState::Changing { .. }));
     }
 
     fn refuse(&mut self, change: LinkChange) -> Option<AfterRefusal<R>> {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use attache_core::hub::{HubError, SessionHandle, Ticket, TurnOutcome};
 use attache_core::ids::MessageId;
 use attache_core::prompt::Prompt;
-use attache_rpc::{Peer, Responder};
+use attache_rpc::Responder;
 use futures_util::FutureExt;
 use futures_util::future::Shared;
 use tokio::sync::{mpsc, oneshot};
@@ -68,7 +68,6 @@ impl OwnPrompts {
         handle: &SessionHandle,
         (client, prompt): (Arc<AcpClient>, Prompt),
         responder: Responder,
-        peer: &Peer,
         forwarder: &mpsc::UnboundedSender<ForwarderCommand>,
     ) {
         let mut listed = self.lock();
@@ -79,7 +78,7 @@ impl OwnPrompts {
         listed.prompts.push(OwnPrompt { number, accepted: accepted.clone() });
         drop(listed);
         let waiting = PendingPrompt { number, accepted, outcome, responder };
-        tokio::spawn(waiting.for_end(handle.clone(), peer.clone(), forwarder.clone()));
+        tokio::spawn(waiting.for_end(handle.clone(), forwarder.clone()));
     }
 
     /// Whether a message came from this connection.
@@ -118,19 +117,14 @@ struct PendingPrompt {
 }
 
 impl PendingPrompt {
-    async fn for_end(
-        mut self,
-        handle: SessionHandle,
-        peer: Peer,
-        forwarder: mpsc::UnboundedSender<ForwarderCommand>,
-    ) {
+    async fn for_end(mut self, handle: SessionHandle, forwarder: mpsc::UnboundedSender<ForwarderCommand>) {
         let cancelled = self.responder.cancelled();
         let outcome = tokio::select! {
             biased;
             outcome = &mut self.outcome => outcome,
             () = cancelled.cancelled() => {
                 // The token also fires when the client hangs up, which cancels nothing.
-                if !peer.is_closed() && let Ok(message_id) = self.accepted.clone().await {
+                if self.responder.is_withdrawn() && let Ok(message_id) = self.accepted.clone().await {
                     handle.cancel_prompt(message_id);
                 }
                 self.outcome.await

@@ -49,7 +49,8 @@ pub(super) struct ConnectionState {
 pub(super) enum ConnectionPhase {
     New,
     Ready(InitializedClient),
-    Closed,
+    /// What its client has said before is still done.
+    Closed(Option<InitializedClient>),
 }
 
 /// What a client's `initialize` said of it, for all of its sessions.
@@ -67,7 +68,8 @@ impl ConnectionPhase {
     pub(super) fn client(&self) -> Option<InitializedClient> {
         match self {
             Self::Ready(client) => Some(client.clone()),
-            Self::New | Self::Closed => None,
+            Self::Closed(client) => client.clone(),
+            Self::New => None,
         }
     }
 }
@@ -86,7 +88,7 @@ impl Handler for Router {
         let IncomingRequest { method, params, responder } = incoming;
         let before = match (&self.connection.lock().phase, method.as_str()) {
             (ConnectionPhase::New, "initialize")
-            | (ConnectionPhase::Ready(_) | ConnectionPhase::Closed, _) => None,
+            | (ConnectionPhase::Ready(_) | ConnectionPhase::Closed(_), _) => None,
             (ConnectionPhase::New, _) => Some("the connection has to be initialized first"),
         };
         if let Some(reason) = before {
@@ -115,11 +117,12 @@ impl Handler for Router {
         }
     }
 
-    /// The sessions go on; their forwarders leave when they owe no answer any more.
+    /// The sessions go on; their forwarders leave when they owe no answer any more. What waits for a session
+    /// that is being opened or closed was said before, and is done.
     fn closed(&self) {
         let mut state = self.connection.lock();
-        state.phase = ConnectionPhase::Closed;
-        state.links.clear();
+        state.phase = ConnectionPhase::Closed(state.phase.client());
+        state.links.let_go();
     }
 }
 
@@ -217,7 +220,7 @@ impl ClientConnection {
         let mut state = self.lock();
         match state.phase {
             ConnectionPhase::New => {}
-            ConnectionPhase::Ready(_) | ConnectionPhase::Closed => {
+            ConnectionPhase::Ready(_) | ConnectionPhase::Closed(_) => {
                 let error = ErrorObject::invalid_request("the connection has been initialized already");
                 return responder.error(error);
             }

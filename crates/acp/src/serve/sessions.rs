@@ -58,6 +58,7 @@ impl ClientConnection {
     }
 
     async fn link_new(self: &Arc<Self>, handle: SessionHandle, responder: Responder) {
+        // Nobody makes anything before `initialize`.
         let Some(client) = self.lock().phase.client() else { return };
         let link = SessionLink::new(self, handle.id(), &client);
         let attachment = match handle.attach(Some(link.client.clone()), AttachFrom::Now).await {
@@ -66,11 +67,11 @@ impl ClientConnection {
         };
         let result = session_result(Some(handle.id()), &self.agent.hub.choices().get(), &attachment.chosen);
         let mut state = self.lock();
+        send(
+            &link.forwarder,
+            ForwarderCommand::Start(Box::new(StartForwarding { attachment, responder, result })),
+        );
         if let ConnectionPhase::Ready(_) = state.phase {
-            send(
-                &link.forwarder,
-                ForwarderCommand::Start(Box::new(StartForwarding { attachment, responder, result })),
-            );
             consent::ask(self.agent.hub.clone(), handle.clone(), link.client.clone());
             state.links.insert(handle.id().clone(), link, handle.clone());
             self.tell(&handle, None);

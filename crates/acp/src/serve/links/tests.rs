@@ -173,3 +173,16 @@ fn on_every_walk_each_request_comes_out_once_and_in_order() {
         assert_eq!(state.out, expected, "walk {walk}");
     }
 }
+
+#[test]
+fn what_waits_when_the_client_leaves_is_still_done() {
+    let mut links = Links::default();
+    let token = open(&mut links);
+    waits(&mut links, 1);
+    links.insert(SessionId::new("ses_2"), "other", 8);
+    links.let_go();
+    assert!(!links.contains(&SessionId::new("ses_2")));
+    assert_eq!(links.opened(token, 7), Some((&"link", vec![1])));
+    links.let_go();
+    assert!(!links.contains(&id()));
+}
