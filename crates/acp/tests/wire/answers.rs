@@ -239,6 +239,7 @@ fn ask(title: &str, kind: ToolKind, content: Vec<Shown>, input: Value) -> Ask {
         },
         about: About::Permission(permission()),
         when: WhenAsked::CallAsked,
+        expected: Arc::default(),
     }
 }
 

@@ -32,6 +32,18 @@ pub struct Ask {
     pub about: About,
     /// When the question may be shown.
     pub when: WhenAsked,
+    /// Calls behind it that will ask, too, as far as can be said now. Who asks a person once for all shows them
+    /// together; each is put by itself when its turn comes.
+    pub expected: Arc<[ExpectedAsk]>,
+}
+
+/// A question that has not been put yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedAsk {
+    /// The call that will ask.
+    pub call_id: CallId,
+    /// What the question will be known by.
+    pub approval_id: String,
 }
 
 /// When a client may put a question: behind what shows the call that it is about.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::future::pending;
 use std::sync::Arc;
 
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::authority::AuthorityState;
 use super::lease::LeaseAfter;
@@ -36,7 +37,7 @@ pub(crate) struct OpenQuestion {
     /// Somebody was asked who has no way to answer; it counts when no other client is left.
     unable: Option<u64>,
     /// By participant: who leaves can't answer any more.
-    asked_at: HashMap<u64, AbortHandle>,
+    asked_at: HashMap<u64, CancellationToken>,
 }
 
 impl OpenQuestion {
@@ -100,15 +101,32 @@ impl OpenQuestion {
     }
 
     fn ask(&mut self, participant: u64, client: &Arc<dyn Client>) {
-        let question = client.ask(self.ask.clone());
-        let withdraw = self.asked.spawn(async move { (participant, question.await) });
-        self.asked_at.insert(participant, withdraw);
+        let withdrawn = CancellationToken::new();
+        let question = until_withdrawn(client, self.ask.clone(), withdrawn.clone());
+        self.asked.spawn(async move { (participant, question.await) });
+        self.asked_at.insert(participant, withdrawn);
     }
 
     /// Whoever leaves is not asked any more.
     fn withdraw(&mut self, participant: u64) {
         if let Some(question) = self.asked_at.remove(&participant) {
-            question.abort();
+            question.cancel();
+        }
+    }
+}
+
+/// Who answers and leaves at once has answered: what there is by then counts.
+pub(super) fn until_withdrawn(
+    client: &Arc<dyn Client>,
+    ask: Arc<Ask>,
+    withdrawn: CancellationToken,
+) -> impl Future<Output = Answer> + Send + 'static {
+    let question = client.ask(ask);
+    async move {
+        tokio::select! {
+            biased;
+            answer = question => answer,
+            () = withdrawn.cancelled() => Answer::Gone,
         }
     }
 }

@@ -7,9 +7,11 @@ use std::task::Poll;
 
 use serde_json::json;
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use super::Session;
+use super::ask::until_withdrawn;
 use super::choose::aside;
 use crate::chunk::Chunk;
 use crate::data_name::DataName;
@@ -32,7 +34,7 @@ struct OpenChildQuestion {
     /// With the participant that gave it.
     asked: JoinSet<(u64, Answer)>,
     /// By participant: who leaves can't answer any more.
-    asked_at: HashMap<u64, AbortHandle>,
+    asked_at: HashMap<u64, CancellationToken>,
     /// Those that have no way to put it.
     unable: usize,
 }
@@ -65,9 +67,10 @@ impl ChildQuestions {
 
     fn ask(&mut self, index: usize, participant: u64, client: &Arc<dyn Client>) {
         let question = &mut self.open[index];
-        let answer = client.ask(question.ask.clone());
-        let withdraw = question.asked.spawn(async move { (participant, answer.await) });
-        question.asked_at.insert(participant, withdraw);
+        let withdrawn = CancellationToken::new();
+        let answer = until_withdrawn(client, question.ask.clone(), withdrawn.clone());
+        question.asked.spawn(async move { (participant, answer.await) });
+        question.asked_at.insert(participant, withdrawn);
     }
 
     fn position(&self, call_id: &CallId) -> Option<usize> {
@@ -117,7 +120,7 @@ impl Session {
     pub(super) fn withdraw_child_questions(&mut self, number: u64) {
         for question in &mut self.children.questions.open {
             if let Some(asked) = question.asked_at.remove(&number) {
-                asked.abort();
+                asked.cancel();
             }
         }
     }

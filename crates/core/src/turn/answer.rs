@@ -85,7 +85,7 @@ impl Turn {
         match self.hub.ports.settings.people {
             People::Present if !questions.is_empty() => {
                 let about = About::Questions(questions.as_slice().into());
-                Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
+                Gate::Ask(self.ask_about(call, self.approval_id(call), about))
             }
             People::Present | People::Absent | People::OnlyAProgram => {
                 let Judged { grants: directories, network, writes, .. } = judged;
@@ -99,7 +99,7 @@ impl Turn {
         match (self.proposal(planned), self.hub.ports.settings.people) {
             (Some(proposal), People::Present) => {
                 let about = About::ModeSwitch(proposal);
-                Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
+                Gate::Ask(self.ask_about(call, self.approval_id(call), about))
             }
             (Some(_), People::Absent | People::OnlyAProgram) => {
                 Gate::Refused("no one is connected who could switch the mode".to_owned())
@@ -125,6 +125,7 @@ impl Turn {
             presentation: call.presentation(),
             about,
             when: WhenAsked::CallAsked,
+            expected: Arc::default(),
         })
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct Call {
     pub(super) effect: Effect,
     pub(crate) plan: CallPlan,
     pub(crate) state: CallState,
+    /// What its question will be known by; only of a call that was expected to ask.
+    pub(super) approval_id: Option<String>,
     /// Why it runs or does not, as soon as that is known.
     pub(super) decision: Option<Verdict>,
     /// How often the model made this very call in a row.
@@ -110,6 +112,7 @@ impl Call {
             effect,
             plan: CallPlan::Later,
             state: CallState::Open,
+            approval_id: None,
             decision: None,
             repeated,
             result: OnceLock::new(),
@@ -180,6 +183,7 @@ impl Call {
             effect: Effect::ReadOnly,
             plan: CallPlan::Failed(why),
             state: CallState::Settled,
+            approval_id: None,
             decision: None,
             repeated,
             result: OnceLock::new(),

@@ -18,8 +18,9 @@ use super::{StepStop, Turn, repeats};
 use crate::chunk::{Chunk, Rest, ToolMarks};
 use crate::ids::CallId;
 use crate::limits::{READ_ABORT, TOOL_ABORT};
+use crate::ports::client::{Ask, ExpectedAsk};
 use crate::ports::tool::{Effect, Presentation, ToolRuntime};
-use crate::ports::{SnapshotSink, backend::Answered, client::Ask};
+use crate::ports::{SnapshotSink, backend::Answered};
 
 /// What came of a step's calls.
 #[derive(Debug)]
@@ -111,18 +112,42 @@ impl Turn {
                     self.settle(index, chunk).await?;
                 }
                 Gate::Ask(ask) => {
-                    question = Some(ask);
+                    question = Some((index, ask));
                     break;
                 }
             }
         }
         self.run_side_by_side(first, end).await?;
-        let Some(ask) = question else { return Ok(None) };
+        let Some((index, ask)) = question else { return Ok(None) };
+        let expected = self.expected_asks(index + 1).await?;
+        let ask = Arc::new(Ask { expected, ..Arc::unwrap_or_clone(ask) });
         if self.cancel.is_cancelled() {
             return Err(StepStop::Aborted);
         }
         self.record_ask(&ask).await?;
         Ok(Some(ask))
+    }
+
+    /// Which calls from this one on will ask, as they look before those in front of them have run.
+    async fn expected_asks(&mut self, first: usize) -> Result<Arc<[ExpectedAsk]>, StepStop> {
+        let mut expected = Vec::new();
+        for index in first..self.calls.len() {
+            let call = &self.calls[index];
+            if call.state != CallState::Open {
+                continue;
+            }
+            let asks = match &call.plan {
+                CallPlan::Later => self.would_ask(&self.plan(call).await?),
+                plan @ (CallPlan::Made(_) | CallPlan::Failed(_)) => self.would_ask(plan),
+            };
+            if asks {
+                let approval_id = self.approval_id(call);
+                expected
+                    .push(ExpectedAsk { call_id: call.call_id.clone(), approval_id: approval_id.clone() });
+                self.calls[index].approval_id = Some(approval_id);
+            }
+        }
+        Ok(expected.into())
     }
 
     /// Understands a call whose turn has come, and tells what is known of it by now.

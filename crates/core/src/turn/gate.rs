@@ -82,11 +82,27 @@ impl Turn {
             }
             (Action::Ask, People::Present | People::OnlyAProgram) => {
                 let about = self.about_permission(call, judged);
-                Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
+                Gate::Ask(self.ask_about(call, self.approval_id(call), about))
             }
         };
         self.calls[index].decision = Some(verdict);
         gate
+    }
+
+    /// Whether a call would ask a person for permission if its turn had come. Hooks are not asked: they run
+    /// once, and then.
+    pub(super) fn would_ask(&self, plan: &CallPlan) -> bool {
+        let CallPlan::Made(planned) = plan else { return false };
+        let asks = self.judged(planned).verdict.action == Action::Ask;
+        match self.hub.ports.settings.people {
+            People::Present | People::OnlyAProgram => asks && planned.plan.proposes.is_none(),
+            People::Absent => false,
+        }
+    }
+
+    /// What the question of a call is known by.
+    pub(super) fn approval_id(&self, call: &Call) -> String {
+        call.approval_id.clone().unwrap_or_else(|| self.hub.ports.ids.approval())
     }
 
     /// What a call is told that may not run; an agent's own rules refuse in its own words.

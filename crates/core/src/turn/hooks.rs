@@ -154,7 +154,7 @@ impl Turn {
             People::Present | People::OnlyAProgram => {
                 let call = &self.calls[index];
                 let about = self.about_permission(call, judged);
-                Gate::Ask(self.ask_about(call, self.hub.ports.ids.approval(), about))
+                Gate::Ask(self.ask_about(call, self.approval_id(call), about))
             }
             People::Absent => Gate::Refused(refusal),
         }

@@ -204,6 +204,8 @@ fn ask_of(context: &TurnContext, part: &ToolPart, wording: AskWording) -> Arc<As
         presentation,
         about,
         when: WhenAsked::CallAsked,
+        // All questions of a step are stored before the first is put.
+        expected: Arc::default(),
     })
 }
 

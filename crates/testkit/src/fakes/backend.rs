@@ -149,6 +149,7 @@ impl ForeignTurn {
             presentation: Presentation { title: "deploy".into(), ..Presentation::default() },
             about: About::Permission(Permission { why, ..Permission::default() }),
             when: WhenAsked::CallAsked,
+            expected: Arc::default(),
         })
     }
 
