@@ -48,8 +48,9 @@ pub fn read_message(text: &[u8]) -> Result<EnvelopeMessage, EnvelopeRefusal> {
 /// Large lines come owned and are used up in place: the payload is what is left of them.
 pub(crate) fn read(line: Cow<'_, [u8]>) -> Result<EnvelopeMessage, EnvelopeRefusal> {
     let (kind, payload) = {
-        let text = std::str::from_utf8(&line)
+        let whole = std::str::from_utf8(&line)
             .map_err(|error| parse_error(format!("invalid UTF-8 at byte {}", error.valid_up_to())))?;
+        let text = whole.strip_prefix('\u{feff}').unwrap_or(whole);
         if text.trim_ascii().is_empty() {
             return Err(EnvelopeRefusal::Blank);
         }
@@ -65,7 +66,7 @@ pub(crate) fn read(line: Cow<'_, [u8]>) -> Result<EnvelopeMessage, EnvelopeRefus
         };
         let payload = payload.map(|raw| match line {
             Cow::Borrowed(_) => Payload::Copied(raw.to_owned()),
-            Cow::Owned(_) => Payload::Within(position(text, raw)),
+            Cow::Owned(_) => Payload::Within(position(whole, raw)),
         });
         (kind, payload)
     };
@@ -123,7 +124,7 @@ impl<'a> Envelope<'a> {
         if first != Some(&b'{') {
             serde_json::from_str::<IgnoredAny>(text).map_err(|error| not_json(&error))?;
             return Err(match first {
-                Some(b'[') => invalid(None, "batches are not supported"),
+                Some(b'[') => invalid(None, "batches are not supported: send each message by itself"),
                 _ => invalid(None, "a message must be an object"),
             });
         }
