@@ -16,7 +16,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 
 use crate::accepted::is_accepted;
-use crate::logins::PageLogins;
+use crate::logins::{LOGIN_PATH, PageLogins};
 use crate::token::BearerToken;
 use crate::tokens::{PAGE_NAME, Requester, TokenScope, TokenTable};
 
@@ -49,6 +49,35 @@ pub enum QueryToken {
     OnEventStreams(&'static [&'static str]),
 }
 
+/// What a request is told that may not come in, and what to do. Names nothing that would be right: who asks
+/// may be a page that guesses.
+struct AccessWording {
+    host: &'static str,
+    origin: &'static str,
+    token: &'static str,
+}
+
+/// Of a listener for programs of its own machine.
+const OF_PROGRAMS: AccessWording = AccessWording {
+    host: "`Host` is no name of this server: connect to the address that it printed when it started",
+    origin: "pages may not come in: programs send no `Origin`",
+    token: "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+};
+
+/// Of `attache serve`, which has a page and a configuration.
+const OF_THE_SERVER: AccessWording = AccessWording {
+    host: "`Host` is no name of this server: connect to the address that it printed when it started, or add this name to \
+           `serve.hosts` in its configuration",
+    origin: "pages of this `Origin` may not come in: add it to `serve.origins` in the server's configuration; programs send \
+             none",
+    token: "the token is missing or wrong: send `Authorization: Bearer TOKEN` (`attache serve --show-token` prints it), or \
+            open the page with a link of `attache serve --open`",
+};
+
+/// Of a link that was followed before, or is too old.
+const USED_LINK: &str = "this link does not work any more: each works once, within a minute. Have the server make another: \
+     `attache serve --open`, or a POST to /login with the token";
+
 /// Headers of ours that a page of another origin may send and see.
 const SHOWN_HEADERS: &str = "acp-connection-id, acp-session-id, last-event-id, x-vercel-ai-ui-message-stream";
 const SENT_HEADERS: &str = "authorization, content-type, acp-connection-id, acp-session-id, last-event-id";
@@ -78,11 +107,11 @@ impl AccessCheck {
         let rules = &*self.0;
         // A page elsewhere whose name leads to this machine asks for its own name.
         if !rules.is_for_us(request) {
-            return Err(Box::new(refusal(StatusCode::FORBIDDEN, "this is not the host that was asked for")));
+            return Err(Box::new(refusal(StatusCode::FORBIDDEN, rules.wording().host)));
         }
         if !request.headers().get_all(ORIGIN).iter().all(|origin| rules.is_own(origin) || rules.knows(origin))
         {
-            return Err(Box::new(refusal(StatusCode::FORBIDDEN, "pages of other origins may not come in")));
+            return Err(Box::new(refusal(StatusCode::FORBIDDEN, rules.wording().origin)));
         }
         let path = request.uri().path();
         if rules.open_paths.contains(&path) || rules.signed_paths.iter().any(|below| path.starts_with(below))
@@ -103,12 +132,9 @@ impl AccessCheck {
         }
         let mut response = refusal(
             StatusCode::UNAUTHORIZED,
-            match rules.logins {
-                Some(_) => {
-                    "the token is missing or wrong: send `Authorization: Bearer TOKEN`, or open the page with a link of \
-                     `attache serve --open`"
-                }
-                None => "the token is missing or wrong: send `Authorization: Bearer TOKEN`",
+            match request.uri().path() {
+                LOGIN_PATH if rules.logins.is_some() && request.method() == Method::GET => USED_LINK,
+                _ => rules.wording().token,
             },
         );
         response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -124,6 +150,13 @@ impl AccessCheck {
 }
 
 impl AccessRules {
+    fn wording(&self) -> &'static AccessWording {
+        match self.logins {
+            Some(_) => &OF_THE_SERVER,
+            None => &OF_PROGRAMS,
+        }
+    }
+
     /// Every name that the request goes by has to be one of ours. HTTP/2 has it in the address alone.
     fn is_for_us(&self, request: &Request) -> bool {
         let named = |name: &str| self.names.iter().any(|known| name.eq_ignore_ascii_case(known));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache_http::limits::{CONNECTIONS, KEEP_ALIVE};
+use attache_http::limits::{CONNECTIONS, HEAD_TIME, KEEP_ALIVE};
 use attache_http::{BodyError, HttpListener, ListenerAddress, event_body, read_body};
 use axum::Router;
 use axum::body::{Body, Bytes};
@@ -158,4 +158,23 @@ async fn a_silent_stream_says_that_it_is_there() {
         pieces,
         [Bytes::from_static(b": still here\n\n"), Bytes::from_static(b"event: message\ndata: {}\n\n")]
     );
+}
+
+/// A head that never ends, one byte at a time: the time is that of the whole head.
+#[tokio::test(start_paused = true)]
+async fn a_head_that_comes_byte_by_byte_is_cut() {
+    let listening = listening().await;
+    let mut slow = listening.connect().await;
+    let begun = tokio::time::Instant::now();
+    let head = b"GET / HTTP/1.1\r\nhost: x\r\nx-slow: ".iter().copied().chain(std::iter::repeat(b'x'));
+    for byte in head {
+        if slow.write_all(&[byte]).await.is_err() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(begun.elapsed() < HEAD_TIME * 3, "it is still read");
+    }
+    let mut told = String::new();
+    drop(slow.read_to_string(&mut told).await);
+    assert!(told.is_empty() || told.starts_with("HTTP/1.1 408"), "{told}");
 }

@@ -212,7 +212,10 @@ fn named(headers: &HeaderMap) -> Option<&str> {
 fn check_head(headers: &HeaderMap) -> Result<(), Box<Response>> {
     let refuse = |status, reason: &str| Err(Box::new(refusal(status, reason)));
     if !is_json(headers) {
-        return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "messages are sent as application/json");
+        return refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send messages with `Content-Type: application/json`",
+        );
     }
     if !["application/json", "text/event-stream"].iter().all(|kind| is_accepted(headers, kind)) {
         let reason = "answers are application/json or text/event-stream: accept both";
@@ -229,7 +232,7 @@ fn check_head(headers: &HeaderMap) -> Result<(), Box<Response>> {
 fn unreadable(refused: EnvelopeRefusal) -> Response {
     match refused {
         EnvelopeRefusal::Answer(_, error) => rpc_error(&error),
-        EnvelopeRefusal::Blank => rpc_error(&ErrorObject::parse_error("the body is empty")),
+        EnvelopeRefusal::Blank => rpc_error(&ErrorObject::parse_error("the body is empty: send one message")),
         EnvelopeRefusal::Ignore(why) => rpc_error(&ErrorObject::invalid_request(why)),
     }
 }
