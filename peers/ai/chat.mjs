@@ -122,6 +122,31 @@ await step("a denied call does not run", async () => {
   assert.equal(readFileSync(join(cwd, "b.txt"), "utf8"), "first\nsecond\n");
 });
 
+for (const [name, approvals] of [["given", [true, true]], ["split", [true, false]]]) {
+  await step(`all approvals of a step are asked for before its stream ends, and answered at once: ${name}`, async () => {
+    let posts = 0;
+    const counted = (...request) => {
+      posts += 1;
+      return fetch(...request);
+    };
+    const sendAutomaticallyWhen = lastAssistantMessageIsCompleteWithApprovalResponses;
+    const asking = new Chat({ id: `both ${name}`, sendAutomaticallyWhen, transport: { fetch: counted } });
+    await asking.sendMessage({ text: "write both" });
+    const parts = () => asking.lastMessage.parts.filter((part) => part.type === "tool-write");
+    assert.deepEqual(parts().map((part) => part.state), ["approval-requested", "approval-requested"]);
+    const ids = parts().map((part) => part.approval.id);
+    for (const [index, approved] of approvals.entries()) {
+      await asking.addToolApprovalResponse({ id: ids[index], approved });
+    }
+    await until("the end of the answer", () => asking.status === "ready" && asking.text.includes("Both are settled."));
+    assert.equal(posts, 2);
+    const expected = approvals.map((approved) => (approved ? "output-available" : "output-denied"));
+    assert.deepEqual(parts().map((part) => part.state), expected);
+    assert.equal(asking.messages.length, 2);
+  });
+}
+assert.equal(readFileSync(join(cwd, "d.txt"), "utf8"), "d\n");
+
 await step("regenerate answers the last prompt anew", async () => {
   const before = chat.lastMessage.id;
   const count = chat.messages.length;

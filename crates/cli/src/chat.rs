@@ -65,7 +65,10 @@ pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
     let report = match (&args.agent_command, &args.connect) {
         (None, Some(address)) => {
             let door = ServerDoor::new(sources, address)?;
-            talk(&door, introduction.with_trace(trace.clone()), task, &mut console, interrupted).await
+            let introduction = introduction.with_trace(trace.clone());
+            let report = talk(&door, introduction, task, &mut console, interrupted).await;
+            door.close().await;
+            report
         }
         (Some(line), _) => {
             let directory = task.directories.directory.clone();

@@ -1,5 +1,6 @@
 //! `--connect`: the way to a server elsewhere, for an editor's stdin and stdout or for the chat.
 
+use std::pin::pin;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
@@ -9,6 +10,8 @@ use attache_rpc::limits::MAX_LINE_BYTES;
 use attache_rpc::{duplex, json_lines, stdio};
 use attache_serve::client::{ServerAddress, ServerConnector, bridge};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::acp::refuse;
 use crate::answer;
@@ -35,9 +38,15 @@ pub(crate) async fn run(sources: &Sources, address: &ServerAddress) -> Result<Ex
     };
     let (source, sink) = json_lines(stdio(), sources.config.limits.max_line_bytes.value);
     let mut terminated = signal(SignalKind::terminate())?;
+    let end = CancellationToken::new();
+    let mut bridging = pin!(bridge(server, source, sink, end.clone()));
     tokio::select! {
-        () = bridge(server, source, sink) => {}
-        _ = terminated.recv() => tracing::info!("terminated"),
+        () = &mut bridging => {}
+        _ = terminated.recv() => {
+            tracing::info!("terminated");
+            end.cancel();
+            bridging.await;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -65,11 +74,22 @@ pub(crate) fn connector(sources: &Sources, address: &ServerAddress) -> Result<Se
 #[derive(Debug)]
 pub(crate) struct ServerDoor {
     connector: ServerConnector,
+    bridges: TaskTracker,
+    /// Fires when who came through the door has left.
+    end: CancellationToken,
 }
 
 impl ServerDoor {
     pub(crate) fn new(sources: &Sources, address: &ServerAddress) -> Result<Self> {
-        Ok(Self { connector: connector(sources, address)? })
+        let connector = connector(sources, address)?;
+        Ok(Self { connector, bridges: TaskTracker::new(), end: CancellationToken::new() })
+    }
+
+    /// Waits until the server has what was said last.
+    pub(crate) async fn close(self) {
+        self.end.cancel();
+        self.bridges.close();
+        self.bridges.wait().await;
     }
 }
 
@@ -80,7 +100,7 @@ impl AgentDoor for ServerDoor {
             let server = reached.map_err(|failure| ClientFailure::Own(failure.to_string()))?;
             let (ours, theirs) = duplex(CHAT_PIPE_BYTES);
             let (source, sink) = json_lines(theirs, MAX_LINE_BYTES);
-            tokio::spawn(bridge(server, source, sink));
+            self.bridges.spawn(bridge(server, source, sink, self.end.clone()));
             let (source, sink) = json_lines(ours, MAX_LINE_BYTES);
             connect(source, sink, None, introduction).await
         })

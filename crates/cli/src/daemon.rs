@@ -3,6 +3,7 @@
 
 mod place;
 
+use std::pin::pin;
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 
@@ -15,6 +16,7 @@ use attache_serve::client::{ReachedServer, ServerAddress, bridge};
 use tokio::process::Command;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use crate::acp::{self, refuse};
 use crate::answer;
@@ -50,10 +52,16 @@ pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
     };
     let (source, sink) = json_lines(stdio(), sources.config.limits.max_line_bytes.value);
     let mut terminated = signal(SignalKind::terminate())?;
+    let end = CancellationToken::new();
+    let mut bridging = pin!(bridge(server, source, sink, end.clone()));
     tokio::select! {
-        () = bridge(server, source, sink) => {}
+        () = &mut bridging => {}
         () = keep_alive(sources) => {}
-        _ = terminated.recv() => tracing::info!("terminated"),
+        _ = terminated.recv() => {
+            tracing::info!("terminated");
+            end.cancel();
+            bridging.await;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -162,6 +170,7 @@ async fn start(sources: &Sources, files: &SharedFiles) -> Result<SharedServer> {
     let begun = Instant::now();
     loop {
         if let Some(record) = files.record().filter(|record| Some(record.pid) == child.id()) {
+            tell_of_schedules(sources);
             return Ok(judged(&record, files));
         }
         let ended = child.try_wait().context("the shared server can't be watched")?;
@@ -175,6 +184,13 @@ async fn start(sources: &Sources, files: &SharedFiles) -> Result<SharedServer> {
             ));
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// A server that comes and goes with its editors would keep a schedule now and then.
+fn tell_of_schedules(sources: &Sources) {
+    if !sources.config.schedules.is_empty() {
+        answer::note("attache: the shared server keeps no schedule: run `attache serve` for `[[schedule]]`");
     }
 }
 

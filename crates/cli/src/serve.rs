@@ -214,18 +214,42 @@ async fn listen(target: Option<&ListenTarget>) -> Result<HttpListener> {
                      proxy with TLS in front of it (docs/remote.md)"
                 ));
             }
-            HttpListener::bind(*address).await.map_err(|error| {
-                let holder =
-                    holder::of(*address).map(|holder| format!(", held by {holder}")).unwrap_or_default();
-                anyhow!("--listen {address}: {error}{holder}")
-            })?
+            match HttpListener::bind(*address).await {
+                Ok(listener) => listener,
+                Err(error) => return Err(cant_listen(&address.to_string(), &error, || holder::of(*address))),
+            }
         }
         Some(ListenTarget::Unix(path)) => {
             let shown = legible_line(&path.display().to_string());
-            HttpListener::bind_unix(path).await.with_context(|| format!("--listen unix:{shown}"))?
+            match HttpListener::bind_unix(path).await {
+                Ok(listener) => listener,
+                Err(error) => {
+                    let holder = holder::of_socket(path).await;
+                    return Err(cant_listen(&format!("unix:{shown}"), &error, || holder));
+                }
+            }
         }
     };
     Ok(listener.with_limits(limits))
+}
+
+fn cant_listen(
+    place: &str,
+    error: &std::io::Error,
+    holder: impl FnOnce() -> Option<String>,
+) -> anyhow::Error {
+    let reason = match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            let holder = holder().map(|holder| format!(", held by {holder}")).unwrap_or_default();
+            format!("it is in use{holder}: end that one, or listen elsewhere")
+        }
+        std::io::ErrorKind::AddrNotAvailable => {
+            "this machine has no such address: `127.0.0.1` is itself, `0.0.0.0` all that it has".to_owned()
+        }
+        std::io::ErrorKind::NotFound => "there is no such directory: make it first".to_owned(),
+        _ => error.to_string(),
+    };
+    anyhow!("--listen {place}: {reason}")
 }
 
 /// The usual port, or the next that is free.

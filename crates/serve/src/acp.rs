@@ -8,6 +8,7 @@ mod headers;
 mod http;
 mod routes;
 mod socket;
+mod still_readable;
 mod upgrade;
 
 use axum::Router;

@@ -3,9 +3,9 @@
 use attache_http::limits::BODY_TIME;
 use attache_http::{is_json, read_body, refusal};
 use axum::body::Body;
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
@@ -21,7 +21,17 @@ pub(crate) async fn read_json(
 ) -> Result<(Bytes, OwnedSemaphorePermit), Box<Response>> {
     let refuse = |status, reason: &str| Box::new(refusal(status, reason));
     if !is_json(&head.headers) {
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "messages are sent as application/json"));
+        return Err(refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send it with `Content-Type: application/json`",
+        ));
+    }
+    let is_plain = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !head.headers.get_all(CONTENT_ENCODING).iter().all(is_plain) {
+        return Err(refuse(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "send it as it is, without `Content-Encoding`",
+        ));
     }
     let most = connections.max_message_bytes();
     let stated = head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());

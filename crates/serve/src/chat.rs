@@ -69,7 +69,7 @@ async fn prompt(State(state): State<ChatState>, request: Request) -> Response {
             }
             state.chats.ask(&chat, directory, message, prompt, again).await
         }
-        LastWord::Answers { message, answers } => state.chats.answer(&chat, message, answers).await,
+        LastWord::Answers { message, posted } => state.chats.answer(&chat, message, posted).await,
     };
     streamed.map_or_else(|error| refused(&error), |stream| stream.response(place))
 }
@@ -101,7 +101,9 @@ fn empty() -> Response {
 
 fn refused(error: &ChatError) -> Response {
     let (status, reason) = match error {
-        ChatError::Unknown => (StatusCode::NOT_FOUND, "there is no such chat".to_owned()),
+        ChatError::Unknown => {
+            (StatusCode::NOT_FOUND, "there is no such chat: a POST to /api/chat begins one".to_owned())
+        }
         ChatError::Refused(reason) => (StatusCode::BAD_REQUEST, reason.clone()),
         ChatError::Conflict(reason) => (StatusCode::CONFLICT, reason.clone()),
         ChatError::Failed(reason) => {

@@ -78,6 +78,25 @@ pub(crate) const LAST_WORDS: Duration = Duration::from_millis(500);
 /// How long all clients together may take to take what there was for them when the server ends.
 pub(crate) const END_TIME: Duration = Duration::from_secs(3);
 
+/// How long a connection may take to take in what its client wrote before it left.
+pub(crate) const LAST_READ: Duration = Duration::from_secs(2);
+
+/// How long messages that are on their way in hold up the end that their client asks for on another socket.
+pub(crate) const ARRIVAL_TIME: Duration = Duration::from_secs(1);
+
+/// How long the bridge goes on for an editor that has left: what it said has to reach the server, and what it
+/// asked wants an answer. It is gone within the 3 s that editors wait before they kill.
+pub(crate) const LEAVE_TIME: Duration = Duration::from_millis(2_500);
+
+/// How much of it is for answers; what is left is for the goodbye.
+pub(crate) const ANSWERS_TIME: Duration = Duration::from_millis(1_400);
+
+/// How long an editor that has left may take to take its last answers, as without a server between.
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_millis(250);
+
+/// How long nothing may come from an editor that is about to be left before it has said everything.
+pub(crate) const LAST_LINE: Duration = Duration::from_millis(50);
+
 /// How long a WebSocket may take to take its farewell.
 pub(crate) const FAREWELL_TIME: Duration = Duration::from_secs(1);
 

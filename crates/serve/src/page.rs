@@ -81,7 +81,10 @@ fn file(kind: &'static str, content: &'static str) -> Response {
 /// One more link, for who has the token itself: a page can't make its login last for ever.
 async fn new_link(State(logins): State<PageLogins>, headers: HeaderMap) -> Response {
     if !headers.contains_key(AUTHORIZATION) {
-        return refusal(StatusCode::FORBIDDEN, "a link is made for who sends the token, not for a page");
+        return refusal(
+            StatusCode::FORBIDDEN,
+            "send the token itself (`Authorization: Bearer TOKEN`): a page that is logged in makes no links",
+        );
     }
     match logins.new_link() {
         Ok(link) => {

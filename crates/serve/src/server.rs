@@ -9,15 +9,15 @@ use attache_core::ports::{SessionFigures, SessionSearch, Store};
 use attache_http::{PageLogins, refusal};
 use attache_rpc::Trace;
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::from_fn;
+use axum::middleware::{Next, from_fn};
 use axum::response::Response;
 use axum::routing::get;
 use tokio::sync::Semaphore;
 
-use crate::acp::{AcpConnections, acp_router};
+use crate::acp::{ACP_PATH, AcpConnections, acp_router};
 use crate::admission::{ServeLimits, check_scope};
 use crate::chat::{ChatState, Chats, chat_router};
 use crate::limits::EXPORTS;
@@ -111,7 +111,9 @@ impl AgentServer {
             .merge(sessions_router(self.sessions.clone()))
             .merge(page_router(self.logins.clone()))
             .fallback(nothing_here)
+            .method_not_allowed_fallback(wrong_method)
             .layer(from_fn(check_scope))
+            .layer(from_fn(taken_whole))
     }
 
     /// From here on no new client comes in; those that are there go on.
@@ -130,6 +132,20 @@ impl AgentServer {
     }
 }
 
+/// What a client asks for is done although it leaves before the answer: only what it reads ends with it.
+async fn taken_whole(request: Request, next: Next) -> Response {
+    if request.method().is_safe() {
+        return next.run(request).await;
+    }
+    match tokio::spawn(next.run(request)).await {
+        Ok(response) => response,
+        Err(error) => {
+            tracing::error!(%error, "a request was not answered");
+            refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+        }
+    }
+}
+
 async fn ready(State(connections): State<AcpConnections>) -> Response {
     match connections.is_ending() {
         true => refusal(StatusCode::SERVICE_UNAVAILABLE, "the server is going down"),
@@ -143,6 +159,17 @@ async fn metrics(State(connections): State<AcpConnections>) -> Response {
     let mut response = Response::new(connections.admission().metrics().text(gauges).into());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(METRICS_TYPE));
     response
+}
+
+/// Beside the header `Allow`, which few people look at.
+async fn wrong_method(request: Request) -> Response {
+    let reason = match request.uri().path() {
+        ACP_PATH => {
+            "this method does nothing here: POST a message, GET a stream of events or a WebSocket, DELETE the connection"
+        }
+        _ => "this method does nothing here: the header `Allow` says which do",
+    };
+    refusal(StatusCode::METHOD_NOT_ALLOWED, reason)
 }
 
 async fn nothing_here() -> Response {

@@ -93,7 +93,9 @@ impl From<HubError> for ApiError {
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         match self {
-            Self::UnknownSession => refusal(StatusCode::NOT_FOUND, "there is no such session"),
+            Self::UnknownSession => {
+                refusal(StatusCode::NOT_FOUND, "there is no such session: GET /api/sessions lists them")
+            }
             Self::NotThere(what) => refusal(StatusCode::NOT_FOUND, what),
             Self::Busy(why) => refusal(StatusCode::TOO_MANY_REQUESTS, why),
             Self::Invalid(reason) => refusal(StatusCode::BAD_REQUEST, &reason),

@@ -30,7 +30,12 @@ pub(super) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> 
     let introduction = Introduction::of_a_person(VERSION).with_trace(trace.clone());
     let begin = |door| start(door, introduction, directory.clone(), sources, args);
     let code = match (&args.agent_command, &args.connect) {
-        (None, Some(address)) => talk(begin(&ServerDoor::new(sources, address)?)).await,
+        (None, Some(address)) => {
+            let door = ServerDoor::new(sources, address)?;
+            let code = talk(begin(&door)).await;
+            door.close().await;
+            code
+        }
         (Some(line), _) => match CommandDoor::new(line, directory.clone()) {
             Ok(door) => talk(begin(&door)).await,
             Err(wrong) => {

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use attache_core::legible::legible_line;
+use tokio::net::UnixStream;
 
 /// A program with its number; `None` if it is not ours to see.
 pub(super) fn of(address: SocketAddr) -> Option<String> {
@@ -15,11 +16,19 @@ pub(super) fn of(address: SocketAddr) -> Option<String> {
     let processes = std::fs::read_dir("/proc").ok()?.flatten();
     processes.into_iter().find_map(|process| {
         let number: u32 = process.file_name().to_str()?.parse().ok()?;
-        holds(&process.path(), &socket).then(|| {
-            let name = std::fs::read_to_string(process.path().join("comm")).unwrap_or_default();
-            format!("{} ({number})", legible_line(name.trim()))
-        })
+        holds(&process.path(), &socket).then(|| named(number))
     })
+}
+
+/// The same for a socket in the file system: its other end says who it is.
+pub(super) async fn of_socket(path: &Path) -> Option<String> {
+    let number = UnixStream::connect(path).await.ok()?.peer_cred().ok()?.pid()?;
+    u32::try_from(number).ok().map(named)
+}
+
+fn named(number: u32) -> String {
+    let name = std::fs::read_to_string(format!("/proc/{number}/comm")).unwrap_or_default();
+    format!("{} ({number})", legible_line(name.trim()))
 }
 
 fn holds(process: &Path, socket: &str) -> bool {
@@ -50,5 +59,15 @@ mod tests {
         let holder = of(listener.local_addr().unwrap()).unwrap();
         assert!(holder.ends_with(&format!(" ({})", std::process::id())), "{holder}");
         assert_eq!(of("127.0.0.1:1".parse().unwrap()), None);
+    }
+
+    #[tokio::test]
+    async fn so_is_a_socket() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.sock");
+        assert_eq!(of_socket(&path).await, None);
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let holder = of_socket(&path).await.unwrap();
+        assert!(holder.ends_with(&format!(" ({})", std::process::id())), "{holder}");
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use attache_testkit::client::Reply;
 use serde_json::{Value, json};
 
-use crate::stage::{Stage, until};
+use super::stage::{Stage, until};
 
 const SCRIPT: &str = r#"
 on "run"

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use super::stage::Stage;
 
 const PARSE_ERROR: i64 = -32700;
 const INVALID_REQUEST: i64 = -32600;
@@ -110,7 +110,7 @@ fn nested(depth: usize) -> Vec<u8> {
 async fn each_bad_line_costs_one_error_and_the_next_request_is_served() {
     let stage = Stage::initialized().await;
     let before = stage.rows();
-    for (what, line, code) in lines() {
+    for (what, line, code) in lines().into_iter().filter(|(_, line, _)| Stage::carries(line)) {
         let answer = stage.refusal(what, &line).await;
         assert_eq!(answer["error"]["code"], code, "{what}: {answer}");
         let message = answer["error"]["message"].as_str().unwrap();
@@ -160,7 +160,7 @@ async fn endings_marks_and_blank_lines_are_accepted() {
         assert!(answer["result"]["sessions"].is_array(), "{what}: {answer}");
     }
     for blank in ["", "\r", "   ", "\t"] {
-        assert_eq!(stage.send(blank.as_bytes()).await, [] as [Value; 0], "{blank:?}");
+        stage.passes_over(blank.as_bytes()).await;
     }
     stage.finish().await;
 }
@@ -176,7 +176,7 @@ async fn answers_that_nobody_waits_for_are_ignored() {
         r#"{"jsonrpc":"2.0","result":{}}"#,
         r#"{"jsonrpc":"2.0","id":77,"error":"not an object"}"#,
     ] {
-        assert_eq!(stage.send(line.as_bytes()).await, [] as [Value; 0], "{line}");
+        stage.passes_over(line.as_bytes()).await;
     }
     stage.finish().await;
 }

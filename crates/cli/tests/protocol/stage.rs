@@ -53,6 +53,17 @@ impl Stage {
         received[mark..].iter().take_while(|message| message["id"] != id).cloned().collect()
     }
 
+    /// A pipe carries any bytes.
+    pub(crate) fn carries(_line: &[u8]) -> bool {
+        true
+    }
+
+    /// Nothing is said to it.
+    pub(crate) async fn passes_over(&self, line: &[u8]) {
+        let answers = self.send(line).await;
+        assert_eq!(answers, [] as [Value; 0], "{}", String::from_utf8_lossy(line));
+    }
+
     /// The one error that a bad line costs.
     pub(crate) async fn refusal(&self, what: &str, line: &[u8]) -> Value {
         let mut answers = self.send(line).await;

@@ -186,7 +186,8 @@ async fn a_socket_in_the_file_system_is_its_owners_alone() {
     assert!(ask("wrong").await.starts_with("HTTP/1.1 401"));
     let second = server.home.command().args(["serve", "--listen", &listen]).output().await.unwrap();
     let told = String::from_utf8_lossy(&second.stderr).into_owned();
-    assert!(!second.status.success() && told.contains("somebody listens there already"), "{told}");
+    let holder = format!("it is in use, held by attache ({})", server.child.id().unwrap());
+    assert!(!second.status.success() && told.contains(&holder), "{told}");
     server.stop().await;
     assert!(!path.exists());
 }
@@ -198,6 +199,16 @@ async fn a_port_in_use_names_who_holds_it() {
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     let holder = format!("held by attache ({})", server.child.id().unwrap());
     assert!(!output.status.success() && told.contains(&holder), "{told}");
+    // Nobody holds what this machine does not have.
+    for (place, expected) in [
+        ("192.0.2.1:1".to_owned(), "this machine has no such address"),
+        ("unix:/nowhere/at/all.sock".to_owned(), "there is no such directory"),
+        (format!("unix:{}", server.home.script_path().display()), "there is a file of this name"),
+    ] {
+        let output = server.home.command().args(["serve", "--listen", &place]).output().await.unwrap();
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(told.contains(expected) && !told.contains("held by"), "{place}: {told}");
+    }
     server.stop().await;
 }
 

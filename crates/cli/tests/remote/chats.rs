@@ -1,5 +1,6 @@
 //! The AI SDK's endpoint: its own chat in Node, and what no client of it would send.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
@@ -8,10 +9,11 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use crate::cuts::{CuttingProxy, wanted_cuts};
+use crate::plain_http::HttpAnswer;
 use crate::server::Server;
 
 const SCRIPT: &str = include_str!("../../../../peers/acp-sdk/model.script");
-const LEAST_STEPS: usize = 10;
+const LEAST_STEPS: usize = 12;
 
 #[tokio::test]
 async fn the_ai_sdks_own_chat_talks_asks_resumes_and_regenerates() {
@@ -131,5 +133,67 @@ async fn a_chat_and_a_session_are_the_same() {
     let export =
         agent.client.expect("_attache/session/export", json!({ "sessionId": session, "format": "md" })).await;
     assert_eq!(export["content"].as_str().unwrap().matches("## User\n\nhello").count(), 1, "{export}");
+    server.stop().await;
+}
+
+/// The parts of an answer that ask, as their ids and calls.
+fn asking(answer: &HttpAnswer) -> Vec<(String, String)> {
+    assert!(answer.status == 200 && answer.body.ends_with("data: [DONE]\n\n"), "{answer:?}");
+    let events = answer.body.lines().filter_map(|line| line.strip_prefix("data: {"));
+    let parts = events.map(|rest| serde_json::from_str::<Value>(&format!("{{{rest}")).unwrap());
+    let asking = parts.filter(|part| part["type"] == "tool-approval-request");
+    let text = |part: &Value, key: &str| part[key].as_str().unwrap().to_owned();
+    asking.map(|part| (text(&part, "approvalId"), text(&part, "toolCallId"))).collect()
+}
+
+#[tokio::test]
+async fn all_approvals_of_a_step_are_asked_for_before_its_stream_ends() {
+    let script = r#"
+on "three"
+  call bash {"command":"echo 1 >> canary"}
+  call read {"path":"canary"}
+  call bash {"command":"echo 2 >> canary"}
+  call bash {"command":"echo 3 >> canary"}
+  ---
+  call bash {"command":"echo 4 >> canary"}
+  ---
+  text "done"
+"#;
+    let server = Server::of(Home::new(env!("CARGO_BIN_EXE_attache"), script), &[]).await;
+    let post = async |messages: Value| {
+        let posted = json!({ "id": "chat", "messages": messages }).to_string();
+        server.request(("POST", "/api/chat"), &[], &posted).await
+    };
+    let answer = |known: &[(&str, Option<bool>)]| {
+        let parts = known.iter().map(|(id, approved)| match approved {
+            Some(approved) => json!({ "type": "tool-bash", "state": "approval-responded",
+                "approval": { "id": id, "approved": approved } }),
+            None => json!({ "type": "tool-bash", "state": "approval-requested", "approval": { "id": id } }),
+        });
+        let parts: Vec<Value> = parts.collect();
+        json!([message("m1", "three"), { "id": "a1", "role": "assistant", "parts": parts }])
+    };
+    let first = asking(&post(json!([message("m1", "three")])).await);
+    let calls: HashSet<&String> = first.iter().map(|(_, call)| call).collect();
+    assert_eq!((first.len(), calls.len()), (3, 3), "{first:?}");
+    let [one, two, three] = [0, 1, 2].map(|index| first[index].0.as_str());
+    // The same after a reload.
+    let again = server.request(("GET", "/api/chat/chat/stream"), &[], "").await;
+    assert_eq!(asking(&again), first);
+    // Who answers some of them is asked for the others by the same ids.
+    let rest = asking(&post(answer(&[(one, Some(true)), (two, None), (three, None)])).await);
+    let ids: HashSet<&str> = rest.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids, HashSet::from([two, three]));
+    // The next step asks for itself.
+    let next = post(answer(&[(one, Some(true)), (two, Some(false)), (three, Some(true))])).await;
+    let next = asking(&next);
+    assert_eq!(next.len(), 1, "{next:?}");
+    let four = next[0].0.as_str();
+    assert!(first.iter().all(|(id, _)| id != four));
+    let known = [(one, Some(true)), (two, Some(false)), (three, Some(true)), (four, Some(true))];
+    let last = post(answer(&known)).await;
+    assert!(asking(&last).is_empty() && last.body.contains("done"), "{last:?}");
+    let canary = std::fs::read_to_string(server.home.workspace().join("canary")).unwrap();
+    assert_eq!(canary, "1\n3\n4\n");
     server.stop().await;
 }

@@ -12,7 +12,7 @@ use crate::server::{PATIENCE, Server, hello};
 use crate::sockets::{self, Socket};
 
 /// A frame of a client: its first byte as given, and masked with zeros.
-fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = vec![first];
     match payload.len() {
         short @ 0..126 => bytes.push(0x80 | short as u8),

@@ -188,6 +188,9 @@ impl Events {
             while let Some(end) = self.chunks.body.windows(2).position(|two| two == b"\n\n") {
                 let block: Vec<u8> = self.chunks.body.drain(..end + 2).collect();
                 let block = String::from_utf8(block).expect("events are UTF-8");
+                let is_known =
+                    |line: &str| ["id: ", "event: ", "data: ", ":"].iter().any(|key| line.starts_with(key));
+                assert!(block.lines().all(|line| line.is_empty() || is_known(line)), "no event: {block:?}");
                 let field = |name: &str| {
                     let value = block.lines().find_map(|line| line.strip_prefix(name));
                     value.map(|value| value.trim_start_matches(": ").to_owned())

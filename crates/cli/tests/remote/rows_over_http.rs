@@ -1,9 +1,11 @@
-//! P4, P5 and P7 as on a pipe, over streamable HTTP.
+//! P1, P3, P4, P5 and P7 as on a pipe, over streamable HTTP.
 
 mod stage {
     pub(crate) type Stage = crate::served_stage::ServedStage<crate::served_stage::OverHttp>;
 }
 
+#[path = "../protocol/garbage.rs"]
+mod garbage;
 #[path = "../protocol/ids.rs"]
 mod ids;
 #[path = "../protocol/methods.rs"]

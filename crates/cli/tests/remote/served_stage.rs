@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use attache_testkit::binary::Home;
@@ -10,6 +11,7 @@ use attache_testkit::client::{Reply, RpcError};
 use attache_testkit::database::{RowCounts, row_counts};
 use serde_json::{Value, json};
 
+use crate::plain_http::request_bytes;
 use crate::server::{SCRIPT, ServedAgent, Server};
 
 pub(crate) struct OverWebSocket;
@@ -17,17 +19,50 @@ pub(crate) struct OverHttp;
 
 pub(crate) trait Way {
     fn client(server: &Server) -> impl Future<Output = ServedAgent>;
+
+    /// What can be sent at all.
+    fn carries(line: &[u8]) -> bool;
+
+    /// What says nothing to the agent is not answered by it; a request over HTTP has a status all the same.
+    fn passes_over(stage: &ServedStage<Self>, line: &[u8]) -> impl Future<Output = ()>
+    where
+        Self: Sized;
 }
 
 impl Way for OverWebSocket {
     async fn client(server: &Server) -> ServedAgent {
         server.socket_client().await
     }
+
+    /// Frames of text are UTF-8; others end the connection, which `frames` looks at.
+    fn carries(line: &[u8]) -> bool {
+        std::str::from_utf8(line).is_ok()
+    }
+
+    async fn passes_over(stage: &ServedStage<Self>, line: &[u8]) {
+        let answers = stage.send(line).await;
+        assert_eq!(answers, [] as [Value; 0], "{}", String::from_utf8_lossy(line));
+    }
 }
 
 impl Way for OverHttp {
     async fn client(server: &Server) -> ServedAgent {
         server.http_client().await
+    }
+
+    fn carries(_line: &[u8]) -> bool {
+        true
+    }
+
+    async fn passes_over(stage: &ServedStage<Self>, line: &[u8]) {
+        let (text, connection) = (String::from_utf8_lossy(line), stage.begin().await);
+        let here = [("acp-connection-id", connection.as_str())];
+        let answer = request_bytes(&stage.address, &stage.token, ("POST", "/acp"), &here, line).await;
+        // Taken and passed over, or told that it says nothing.
+        assert!([202, 400].contains(&answer.status), "{text:?}: {answer:?}");
+        assert_eq!(answer.status == 400, !answer.body.is_empty(), "{text:?}: {answer:?}");
+        assert_eq!(stage.request(("DELETE", "/acp"), &here, "").await.status, 202);
+        assert_eq!(stage.received_before_next_answer(stage.agent.client.mark()).await, [] as [Value; 0]);
     }
 }
 
@@ -72,6 +107,21 @@ impl<W: Way> ServedStage<W> {
         let mark = self.agent.client.mark();
         self.agent.client.send_line(line);
         self.received_before_next_answer(mark).await
+    }
+
+    pub(crate) fn carries(line: &[u8]) -> bool {
+        W::carries(line)
+    }
+
+    pub(crate) async fn passes_over(&self, line: &[u8]) {
+        W::passes_over(self, line).await;
+    }
+
+    /// The one error that a bad line costs.
+    pub(crate) async fn refusal(&self, what: &str, line: &[u8]) -> Value {
+        let mut answers = self.send(line).await;
+        assert_eq!(answers.len(), 1, "{what}: one answer, not {answers:?}");
+        answers.remove(0)
     }
 
     pub(crate) async fn refused(&self, method: &str, params: Value) -> RpcError {
@@ -124,6 +174,15 @@ impl<W: Way> TurnStage<W> {
     /// Leaves questions of the agent open from now on.
     pub(crate) fn keep_silent(&self) {
         self.agent.client.set_policy(|_, _| Reply::Never);
+    }
+
+    /// The agent's question number `nth`, from 0.
+    pub(crate) async fn question(&self, nth: usize) -> Value {
+        let seen = AtomicUsize::new(0);
+        let is_it = |message: &Value| {
+            message["method"] == "session/request_permission" && seen.fetch_add(1, Ordering::Relaxed) == nth
+        };
+        self.agent.client.wait_for("a permission request", is_it).await
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

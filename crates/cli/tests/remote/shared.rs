@@ -169,3 +169,16 @@ async fn a_turn_keeps_the_server_though_its_editor_has_left() {
     }
     finish(&home, vec![other]).await;
 }
+
+#[tokio::test]
+async fn a_cancel_is_not_lost_with_the_editor_that_leaves_behind_it() {
+    let home = home();
+    let mut agent = home.start_with(&["--shared"]);
+    let session = agent.open_session(&home).await;
+    let _pending = agent.start_prompt(&session, "slow");
+    agent.client.wait_for_update(&session, "agent_message_chunk").await;
+    agent.client.notify("session/cancel", json!({ "sessionId": session }));
+    assert!(agent.end().await.success());
+    // The turn would keep it.
+    wait_until("the server stands down", || home.processes().is_empty()).await;
+}

@@ -120,6 +120,20 @@ const rpc = (id, method, params) => ({ jsonrpc: "2.0", id, method, params });
     if (count % 100 === 0) await new Promise((go) => setImmediate(go));
   }
   other.destroy();
+  // Heads that no client sends: refused or reset, each with its own connection at most.
+  for (const headers of [{ "x-huge": "x".repeat(60_000), "y-huge": "x".repeat(60_000) }, { "x-bad": "x".repeat(200_000) }]) {
+    const strange = http2.connect(`http://${address}`, { maxSendHeaderBlockLength: 1_000_000 });
+    strange.on("error", () => {});
+    const status = await new Promise((resolve) => {
+      const stream = strange.request({ ":path": "/acp", ":method": "POST", ...usual, ...headers });
+      stream.on("response", (head) => resolve(head[":status"]));
+      stream.on("error", () => resolve("reset"));
+      stream.on("close", () => resolve("reset"));
+      stream.end("{}");
+    });
+    assert([431, "reset"].includes(status), `${status}`);
+    strange.destroy();
+  }
   await ask({ ":method": "POST", ...here }, rpc(2, "session/list", {}));
   assert.match(await answered, /"id":1,"result"/);
   console.log("ok");

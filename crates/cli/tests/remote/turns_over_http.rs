@@ -1,4 +1,4 @@
-//! P8 and P9 as on a pipe, over streamable HTTP.
+//! P8, P9 and P10 as on a pipe, over streamable HTTP.
 
 mod stage {
     pub(crate) use crate::served_stage::until;
@@ -7,5 +7,7 @@ mod stage {
 
 #[path = "../flow/cancel.rs"]
 mod cancel;
+#[path = "../flow/permission.rs"]
+mod permission;
 #[path = "../flow/queue.rs"]
 mod queue;

@@ -24,20 +24,28 @@ pub(super) struct InboxSource {
 
 impl MessageSource for InboxSource {
     async fn receive(&mut self, trace: Option<&TraceLane>) -> Received<'_> {
+        match self.next().await {
+            Some(message) => {
+                if let Some(trace) = trace {
+                    trace.record_incoming(&message);
+                    trace.record_incoming(b"\n");
+                }
+                Received::Message(Vec::from(message).into())
+            }
+            None => Received::End,
+        }
+    }
+}
+
+impl InboxSource {
+    /// What was taken in before the end comes before it.
+    async fn next(&mut self) -> Option<Bytes> {
         tokio::select! {
             biased;
-            () = self.over.cancelled() => Received::End,
-            message = self.received.recv() => match message {
-                Some(message) => {
-                    if let Some(trace) = trace {
-                        trace.record_incoming(&message);
-                        trace.record_incoming(b"\n");
-                    }
-                    Received::Message(Vec::from(message).into())
-                }
-                None => Received::End,
-            },
+            message = self.received.recv() => return message,
+            () = self.over.cancelled() => self.received.close(),
         }
+        self.received.recv().await
     }
 }
 
@@ -93,5 +101,30 @@ impl SessionPace for OutboxPace {
     fn room_for(&self, session: &SessionId) -> BoxFuture<'static, ()> {
         let (outbox, session) = (self.0.clone(), session.clone());
         Box::pin(async move { outbox.room_for(session.as_str()).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_was_taken_in_before_the_end_comes_before_it() {
+        let (says, received) = mpsc::channel(8);
+        let over = CancellationToken::new();
+        let mut source = InboxSource { received, over: over.clone() };
+        for text in ["one", "two"] {
+            says.send(Bytes::from_static(text.as_bytes())).await.unwrap();
+        }
+        // On its way in when the end comes.
+        let late = says.reserve().await.unwrap();
+        over.cancel();
+        for text in ["one", "two"] {
+            assert_eq!(source.receive(None).await, Received::Message(text.as_bytes().into()));
+        }
+        late.send(Bytes::from_static(b"three"));
+        assert_eq!(source.receive(None).await, Received::Message(b"three".as_slice().into()));
+        assert_eq!(source.receive(None).await, Received::End);
+        assert!(says.send(Bytes::new()).await.is_err());
     }
 }

@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use tokio::sync::{OwnedMutexGuard, mpsc};
+use tokio::sync::{OwnedMutexGuard, OwnedRwLockReadGuard, RwLock, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::routes::Routes;
 use crate::admission::{Admission, ConnectionPlace, FrameAdmission, RemoteCaller};
-use crate::limits::{ACCEPT_TIME, LET_GO_TIME, RESUME_TIME};
+use crate::limits::{ACCEPT_TIME, ARRIVAL_TIME, LET_GO_TIME, RESUME_TIME};
 use crate::outbox::Outbox;
 
 /// How the messages of a connection travel.
@@ -26,8 +26,10 @@ pub(super) struct AcpConnection {
     pub(super) kind: CarrierKind,
     pub(super) outbox: Outbox,
     pub(super) routes: Arc<Routes>,
-    /// Fires when its client has ended it.
+    /// Fires when its client has ended it, or nobody will come back to it.
     pub(super) over: CancellationToken,
+    /// Held by each request that brings a message, and by the one that ends the connection: it waits for those.
+    arriving: Arc<RwLock<()>>,
     pub(super) admitted: AdmittedCaller,
     incoming: mpsc::Sender<Bytes>,
     /// Messages of the client that were taken in.
@@ -78,6 +80,7 @@ impl AcpConnection {
             outbox,
             routes,
             over: CancellationToken::new(),
+            arriving: Arc::default(),
             admitted,
             incoming,
             received: AtomicU64::new(0),
@@ -85,6 +88,20 @@ impl AcpConnection {
             carried: Arc::default(),
             let_go: Mutex::default(),
         }
+    }
+
+    /// A message begins to arrive: until this is dropped, its client does not end the connection before it.
+    pub(super) async fn arriving(&self) -> OwnedRwLockReadGuard<()> {
+        self.arriving.clone().read_owned().await
+    }
+
+    /// The client ends it. What it began to send before, over other sockets, comes first.
+    pub(super) async fn leave(&self) {
+        let arrived = tokio::time::timeout(ARRIVAL_TIME, self.arriving.write()).await;
+        if arrived.is_err() {
+            tracing::debug!(connection = self.id, "it ends while messages are on their way");
+        }
+        self.over.cancel();
     }
 
     /// Passes a message of the client on. Dropped before it is done, the message was not taken.

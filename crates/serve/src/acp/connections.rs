@@ -19,8 +19,8 @@ use super::connection::{AcpConnection, AdmittedCaller, CarrierKind};
 use super::routes::{Routes, StreamLayout};
 use crate::admission::{Admission, CallerRefusal, RemoteCaller, too_many};
 use crate::limits::{
-    BODY_BYTES, CONNECTION_RETRY, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_WORDS,
-    SOCKET_UNREAD_BYTES,
+    BODY_BYTES, CONNECTION_RETRY, CONNECTIONS, END_TIME, HTTP_UNREAD_BYTES, ID_BYTES, INCOMING, LAST_READ,
+    LAST_WORDS, SOCKET_UNREAD_BYTES,
 };
 use crate::outbox::{Outbox, OutboxEnd};
 use crate::server::ServeSettings;
@@ -199,6 +199,11 @@ impl AcpConnections {
             if end == OutboxEnd::Closed {
                 // The last answers have no reader: what still waits for room must not hold up the end.
                 connection.outbox.end(end);
+                connection.over.cancel();
+                // What the client said before is still done.
+                if tokio::time::timeout(LAST_READ, served.wait_closed()).await.is_err() {
+                    tracing::warn!(connection = connection.id, "its last messages were not taken in time");
+                }
             }
             served.drain(LAST_WORDS).await;
             connection.outbox.end(end);

@@ -51,10 +51,13 @@ pub(super) async fn post(State(connections): State<AcpConnections>, request: Req
 /// The connection is over; its sessions stay.
 pub(super) async fn delete(State(connections): State<AcpConnections>, request: Request) -> Response {
     let (head, _) = request.into_parts();
-    answered(named_connection(&connections, &head).map(|connection| {
-        connection.over.cancel();
-        status(StatusCode::ACCEPTED)
-    }))
+    answered(match named_connection(&connections, &head) {
+        Ok(connection) => {
+            connection.leave().await;
+            Ok(status(StatusCode::ACCEPTED))
+        }
+        Err(refused) => Err(refused),
+    })
 }
 
 fn answered(answer: HttpReply) -> Response {
@@ -63,7 +66,7 @@ fn answered(answer: HttpReply) -> Response {
 
 fn open_stream(connections: &AcpConnections, head: &Parts) -> HttpReply {
     if !is_accepted(&head.headers, "text/event-stream") {
-        let reason = "streams are text/event-stream: accept it, or upgrade to a WebSocket";
+        let reason = "send `Accept: text/event-stream` for a stream of events, or upgrade to a WebSocket";
         return Err(Box::new(refusal(StatusCode::NOT_ACCEPTABLE, reason)));
     }
     let connection = named_connection(connections, head)?;
@@ -87,6 +90,10 @@ fn open_stream(connections: &AcpConnections, head: &Parts) -> HttpReply {
 async fn take_message(connections: &AcpConnections, head: &Parts, body: Body) -> HttpReply {
     let connection = match header(head, &CONNECTION_ID)? {
         Some(_) => Some(named_connection(connections, head)?),
+        None => None,
+    };
+    let _arriving = match &connection {
+        Some(connection) => Some(connection.arriving().await),
         None => None,
     };
     let session = session_id(head)?;
@@ -135,7 +142,8 @@ async fn pass_on(
     session: Option<Cow<'_, str>>,
     body: Bytes,
 ) -> HttpReply {
-    let contradiction = "`Acp-Session-Id` names another session than the message";
+    let contradiction =
+        "`Acp-Session-Id` names another session than the message: send the same one, or leave it out";
     let named = match &message {
         EnvelopeMessage::Request { params, .. } | EnvelopeMessage::Notification { params, .. } => {
             named_session(params.as_deref())
@@ -213,7 +221,9 @@ fn json_response(status: StatusCode, body: impl Into<Body>) -> Response {
 fn unreadable(refused: EnvelopeRefusal) -> Box<Response> {
     match refused {
         EnvelopeRefusal::Answer(id, error) => rpc_error(id.as_ref(), &error),
-        EnvelopeRefusal::Blank => rpc_error(None, &ErrorObject::parse_error("the body is empty")),
+        EnvelopeRefusal::Blank => {
+            rpc_error(None, &ErrorObject::parse_error("the body is empty: send one message"))
+        }
         EnvelopeRefusal::Ignore(why) => rpc_error(None, &ErrorObject::invalid_request(why)),
     }
 }

@@ -14,7 +14,8 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 
 use super::connection::{AcpConnection, AdmittedCaller, CarrierGrip, MessageNotTaken};
-use crate::limits::{FAREWELL_TIME, PIECE_BYTES, PING_TIME, PONG_TIME, UNREAD_TIME};
+use super::still_readable::{StillReadable, WriteFailure};
+use crate::limits::{FAREWELL_TIME, LAST_READ, PIECE_BYTES, PING_TIME, PONG_TIME, UNREAD_TIME};
 use crate::metrics::ServerMetrics;
 use crate::outbox::{OutboxEnd, OutboxReader, ReadPiece};
 
@@ -58,8 +59,16 @@ enum PumpEnd {
 
 /// Over an upgraded connection; in tests over a pipe.
 pub(super) struct CarriedSocket<S> {
-    sink: SplitSink<WebSocketStream<S>, Message>,
+    sink: SplitSink<WebSocketStream<StillReadable<S>>, Message>,
+    frames: FrameReader<StillReadable<S>>,
+    failure: WriteFailure,
+}
+
+/// What the client sends.
+struct FrameReader<S> {
     stream: SplitStream<WebSocketStream<S>>,
+    /// Read, and not yet taken: who reads on takes it first.
+    in_hand: Option<Bytes>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
@@ -69,8 +78,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
             .max_frame_size(Some(largest))
             .write_buffer_size(PIECE_BYTES)
             .read_buffer_size(16 * 1024);
+        let (io, failure) = StillReadable::new(io);
         let (sink, stream) = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await.split();
-        Self { sink, stream }
+        Self { sink, frames: FrameReader { stream, in_hand: None }, failure }
     }
 
     pub(super) async fn carry(
@@ -81,6 +91,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
         ids: EventIds,
     ) -> SocketEnd {
         let heard = HeardTime::now();
+        let metrics = connection.admitted.admission.metrics();
         let end = tokio::select! {
             biased;
             () = grip.let_go.cancelled() => PumpEnd::Say(Farewell {
@@ -88,17 +99,52 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
                 reason: "taken over by another WebSocket",
                 end: SocketEnd::TakenOver,
             }),
-            end = write(&mut self.sink, &mut reader, ids, connection.admitted.admission.metrics()) => end,
-            end = read(&mut self.stream, connection, &heard) => end,
+            end = write(&mut self.sink, &mut reader, ids, metrics, &self.failure) => end,
+            end = read(&mut self.frames, connection, &heard) => end,
             () = heard.too_long_ago() => PumpEnd::Say(Farewell::lost(CloseCode::Policy, "no pong came")),
         };
         drop(reader);
+        let end = match end {
+            PumpEnd::Silent(SocketEnd::Lost) if self.failure.has_come() => {
+                self.last_messages(connection, &heard, grip, ids).await
+            }
+            other => other,
+        };
         match end {
             PumpEnd::Say(farewell) => {
                 self.say(farewell).await;
                 farewell.end
             }
             PumpEnd::Silent(end) => end,
+        }
+    }
+
+    /// What its client wrote before it left, once it can't be written to any more.
+    async fn last_messages(
+        &mut self,
+        connection: &AcpConnection,
+        heard: &HeardTime,
+        grip: &CarrierGrip,
+        ids: EventIds,
+    ) -> PumpEnd {
+        match ids {
+            EventIds::Told => {}
+            // It can't come back: what it does not read must not hold up what it said.
+            EventIds::Untold => connection.outbox.end(OutboxEnd::Closed),
+        }
+        let reading = async {
+            loop {
+                if let Err(end) = read_message(&mut self.frames, connection, heard).await {
+                    return end;
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            // It sends again what was not taken.
+            () = grip.let_go.cancelled() => PumpEnd::Silent(SocketEnd::TakenOver),
+            end = reading => end,
+            () = tokio::time::sleep(LAST_READ) => PumpEnd::Silent(SocketEnd::Lost),
         }
     }
 
@@ -111,7 +157,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> CarriedSocket<S> {
                 // The next one waits for this one to let go.
                 return Ok(());
             }
-            while let Some(message) = self.stream.next().await {
+            while let Some(message) = self.frames.stream.next().await {
                 message?;
             }
             Ok::<_, SocketError>(())
@@ -129,6 +175,7 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
     reader: &mut OutboxReader,
     ids: EventIds,
     metrics: &ServerMetrics,
+    failure: &WriteFailure,
 ) -> PumpEnd {
     let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -165,6 +212,9 @@ async fn write<S: AsyncRead + AsyncWrite + Unpin>(
         };
         if let Err(error) = sent {
             tracing::debug!(%error, "a WebSocket broke");
+            return PumpEnd::Silent(SocketEnd::Lost);
+        }
+        if failure.has_come() {
             return PumpEnd::Silent(SocketEnd::Lost);
         }
     }
@@ -206,42 +256,58 @@ async fn pause(connection: &AcpConnection, heard: &HeardTime) {
 }
 
 async fn read<S: AsyncRead + AsyncWrite + Unpin>(
-    stream: &mut SplitStream<WebSocketStream<S>>,
+    frames: &mut FrameReader<S>,
     connection: &AcpConnection,
     heard: &HeardTime,
 ) -> PumpEnd {
     loop {
         pause(connection, heard).await;
-        let message = match stream.next().await {
-            Some(Ok(message)) => message,
-            Some(Err(error)) => return wrong_frame(&error),
-            None => return PumpEnd::Silent(SocketEnd::Lost),
-        };
-        match message {
-            Message::Text(text) => match connection.take_frame(text.into()).await {
-                Ok(()) => {}
-                Err(MessageNotTaken::Over) => return PumpEnd::Silent(SocketEnd::Left),
-                Err(MessageNotTaken::Busy) => {
-                    return PumpEnd::Say(Farewell::lost(CloseCode::Again, "too much is unanswered"));
-                }
-            },
-            Message::Binary(_) => {
-                let reason = "messages are sent as text";
-                return PumpEnd::Say(Farewell::lost(CloseCode::Unsupported, reason));
-            }
-            Message::Pong(payload) => {
-                heard.set();
-                if let Ok(place) = <[u8; 8]>::try_from(&*payload) {
-                    connection.outbox.acknowledge(u64::from_be_bytes(place));
-                }
-            }
-            Message::Close(frame) => {
-                let done = frame.is_some_and(|frame| frame.code == CloseCode::Normal);
-                let end = if done { SocketEnd::Left } else { SocketEnd::Lost };
-                return PumpEnd::Silent(end);
-            }
-            Message::Ping(_) | Message::Frame(_) => {}
+        if let Err(end) = read_message(frames, connection, heard).await {
+            return end;
         }
+    }
+}
+
+/// Safe to drop and call again.
+async fn read_message<S: AsyncRead + AsyncWrite + Unpin>(
+    frames: &mut FrameReader<S>,
+    connection: &AcpConnection,
+    heard: &HeardTime,
+) -> Result<(), PumpEnd> {
+    if let Some(message) = &frames.in_hand {
+        let taken = connection.take_frame(message.clone()).await;
+        frames.in_hand = None;
+        return taken.map_err(|not_taken| match not_taken {
+            MessageNotTaken::Over => PumpEnd::Silent(SocketEnd::Left),
+            MessageNotTaken::Busy => PumpEnd::Say(Farewell::lost(CloseCode::Again, "too much is unanswered")),
+        });
+    }
+    let message = match frames.stream.next().await {
+        Some(Ok(message)) => message,
+        Some(Err(error)) => return Err(wrong_frame(&error)),
+        None => return Err(PumpEnd::Silent(SocketEnd::Lost)),
+    };
+    match message {
+        Message::Text(text) => {
+            frames.in_hand = Some(text.into());
+            Ok(())
+        }
+        Message::Binary(_) => {
+            let reason = "messages are sent as text";
+            Err(PumpEnd::Say(Farewell::lost(CloseCode::Unsupported, reason)))
+        }
+        Message::Pong(payload) => {
+            heard.set();
+            if let Ok(place) = <[u8; 8]>::try_from(&*payload) {
+                connection.outbox.acknowledge(u64::from_be_bytes(place));
+            }
+            Ok(())
+        }
+        Message::Close(frame) => {
+            let done = frame.is_some_and(|frame| frame.code == CloseCode::Normal);
+            Err(PumpEnd::Silent(if done { SocketEnd::Left } else { SocketEnd::Lost }))
+        }
+        Message::Ping(_) | Message::Frame(_) => Ok(()),
     }
 }
 
@@ -289,7 +355,7 @@ mod tests {
     use std::sync::Arc;
 
     use axum::http::Extensions;
-    use tokio::io::{AsyncReadExt, DuplexStream};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
     use tokio::sync::mpsc;
 
     use super::super::connection::CarrierKind;
@@ -300,8 +366,15 @@ mod tests {
 
     /// A connection, its client's end, and how its WebSocket ends.
     async fn carried() -> (Arc<AcpConnection>, DuplexStream, tokio::task::JoinHandle<SocketEnd>) {
-        let (near, far) = tokio::io::duplex(1 << 16);
         let (incoming, _received) = mpsc::channel(1);
+        carried_into(incoming).await
+    }
+
+    /// The same with what its client says.
+    async fn carried_into(
+        incoming: mpsc::Sender<Bytes>,
+    ) -> (Arc<AcpConnection>, DuplexStream, tokio::task::JoinHandle<SocketEnd>) {
+        let (near, far) = tokio::io::duplex(1 << 16);
         let (outbox, routes) = (Outbox::new(usize::MAX), Arc::new(Routes::new(StreamLayout::One)));
         let kind = CarrierKind::WebSocket;
         let admission = Admission::new(ServeLimits::default(), ServerMetrics::default());
@@ -352,6 +425,32 @@ mod tests {
             .unwrap();
         assert_eq!(carrying.await.unwrap(), SocketEnd::Left);
         reading.await.unwrap();
+    }
+
+    /// A text of a client, masked with zeros.
+    fn text(text: &str) -> Vec<u8> {
+        [&[0x81, 0x80 | text.len() as u8, 0, 0, 0, 0], text.as_bytes()].concat()
+    }
+
+    #[tokio::test]
+    async fn what_a_client_wrote_before_it_was_gone_is_taken() {
+        // Its queue is full now and then, and there is something to tell it at any moment.
+        for told in [0, 1, 100] {
+            let (incoming, mut received) = mpsc::channel(1);
+            let (connection, mut client, carrying) = carried_into(incoming).await;
+            let (ping, close) = ([0x89, 0x80, 0, 0, 0, 0], [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe8]);
+            let said =
+                [text("one"), ping.to_vec(), text("two"), ping.to_vec(), text("three"), close.to_vec()];
+            client.write_all(&said.concat()).await.unwrap();
+            drop(client);
+            for _ in 0..told {
+                connection.outbox.put(None, Bytes::from_static(b"{}"));
+            }
+            for expected in ["one", "two", "three"] {
+                assert_eq!(received.recv().await.as_deref(), Some(expected.as_bytes()), "{told}");
+            }
+            assert_eq!(carrying.await.unwrap(), SocketEnd::Left);
+        }
     }
 
     #[test]

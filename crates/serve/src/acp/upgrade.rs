@@ -87,15 +87,20 @@ fn websocket_key(head: &Parts) -> Result<&str, Box<Response>> {
         words.any(|found| found.trim().eq_ignore_ascii_case(word))
     };
     if !has_word(CONNECTION, "upgrade") || !has_word(UPGRADE, "websocket") {
-        return Err(bad_request("only an upgrade to a WebSocket is possible here"));
+        return Err(bad_request(
+            "only an upgrade to a WebSocket is possible here: send `Connection: Upgrade` and `Upgrade: websocket`",
+        ));
     }
     if header(head, &SEC_WEBSOCKET_VERSION)? != Some(VERSION) {
-        let mut response = refusal(StatusCode::UPGRADE_REQUIRED, "only version 13 of WebSockets is spoken");
+        let mut response = refusal(
+            StatusCode::UPGRADE_REQUIRED,
+            "only version 13 of WebSockets is spoken: send `Sec-WebSocket-Version: 13`",
+        );
         response.headers_mut().insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static(VERSION));
         return Err(Box::new(response));
     }
     let key = header(head, &SEC_WEBSOCKET_KEY)?.filter(|key| is_key(key));
-    key.ok_or_else(|| bad_request("`Sec-WebSocket-Key` is no key"))
+    key.ok_or_else(|| bad_request("`Sec-WebSocket-Key` is no key: send 16 random bytes in base64"))
 }
 
 async fn board(connections: &AcpConnections, head: &Parts) -> Result<Boarding, Box<Response>> {

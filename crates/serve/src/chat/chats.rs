@@ -1,6 +1,5 @@
 //! Chats as sessions: which one a chat is, where it works, and what happens to a message that is known already.
 
-use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -13,7 +12,7 @@ use attache_core::prompt::{Prompt, digest};
 
 use super::asked::ChatClient;
 use super::events::{Beginning, ChatStream};
-use super::request::{CallAnswer, SaidAgain};
+use super::request::{PostedApprovals, SaidAgain};
 
 /// How often one message may be sent anew.
 const TIMES_SENT: usize = 200;
@@ -75,7 +74,7 @@ impl Chats {
             None => self.create(chat, directory).await?,
         };
         let message_id = self.message_id(&handle, chat, &message, again).await?;
-        let client = ChatClient::with(HashMap::new());
+        let client = ChatClient::with(PostedApprovals::default());
         let attachment = handle.attach(Some(client.clone()), AttachFrom::Now).await?;
         attachment.participant.ready();
         let prompt = Prompt { message_id: Some(message_id.clone()), ..*prompt };
@@ -89,11 +88,11 @@ impl Chats {
         &self,
         chat: &str,
         message: String,
-        answers: HashMap<String, CallAnswer>,
+        posted: PostedApprovals,
     ) -> Result<ChatStream, ChatError> {
         let id = self.known(chat).await?.ok_or(ChatError::Unknown)?;
         let handle = self.open(&id).await?;
-        let client = ChatClient::with(answers);
+        let client = ChatClient::with(posted);
         let attachment = handle.attach(Some(client.clone()), AttachFrom::Now).await?;
         // Only now is it sure that the end of what runs will be seen.
         if !handle.status().await?.is_active() {
@@ -112,7 +111,7 @@ impl Chats {
             return Ok(None);
         }
         let handle = self.open(&id).await?;
-        let client = ChatClient::with(HashMap::new());
+        let client = ChatClient::with(PostedApprovals::default());
         let attachment = handle.attach(Some(client.clone()), AttachFrom::LiveRun).await?;
         // As above: a run that has ended meanwhile would never be seen to end.
         if !handle.status().await?.is_active() {

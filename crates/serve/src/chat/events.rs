@@ -1,14 +1,16 @@
 //! A run of a chat as the AI SDK reads it: chunks as server-sent events, and a last word.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use attache_core::chunk::Chunk;
+use attache_core::chunk::{Chunk, Rest};
 use attache_core::data_name::DataName;
 use attache_core::entry::{Entry, SharedSegment};
 use attache_core::hub::{Attachment, Hub, HubError, TurnOutcome};
 use attache_core::ids::MessageId;
 use attache_core::part::Role;
+use attache_core::ports::client::{Ask, ExpectedAsk};
 use attache_http::limits::KEEP_ALIVE;
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -43,8 +45,8 @@ pub(super) struct ChatStream {
     outcome: Option<oneshot::Receiver<Result<TurnOutcome, HubError>>>,
     /// What is said before anything else.
     first: Option<Value>,
-    /// The question behind which nothing came yet.
-    question: Option<String>,
+    /// Questions that were shown, by their ids.
+    questions: HashSet<String>,
     /// The turn is over once every entry below this index was seen.
     end: Option<u64>,
 }
@@ -70,7 +72,7 @@ impl ChatStream {
                 (None, None, Some(json!({ "type": "start", "messageId": message })))
             }
         };
-        Self { hub, attachment, client, awaited, outcome, first, question: None, end: None }
+        Self { hub, attachment, client, awaited, outcome, first, questions: HashSet::new(), end: None }
     }
 
     /// The run goes on, whoever reads it.
@@ -123,7 +125,11 @@ impl ChatStream {
                 },
                 () = pieces.closed() => return,
             };
-            if step == StreamStep::End || self.is_over() {
+            let asks = self.client.open_question(&self.questions);
+            if let Some(ask) = &asks {
+                self.show_expected(ask, &mut text);
+            }
+            if step == StreamStep::End || asks.is_some() || self.is_over() {
                 text.push_str(&String::from_utf8_lossy(DONE));
                 drop(pieces.send(text.into()).await);
                 return;
@@ -131,10 +137,19 @@ impl ChatStream {
         }
     }
 
-    /// Nothing comes before the client has posted again, or at all.
     fn is_over(&self) -> bool {
-        let asks = self.question.as_ref().is_some_and(|question| self.client.waits_for(question));
-        asks || self.end.is_some_and(|end| self.attachment.live.cursor() >= end)
+        self.end.is_some_and(|end| self.attachment.live.cursor() >= end)
+    }
+
+    /// Nothing comes before the client has posted again: it posts once for all calls of the step that ask.
+    fn show_expected(&mut self, ask: &Ask, text: &mut String) {
+        for ExpectedAsk { call_id, approval_id } in ask.expected.iter() {
+            if self.client.has_answered(approval_id) || !self.questions.insert(approval_id.clone()) {
+                continue;
+            }
+            let (approval_id, call_id) = (approval_id.clone(), call_id.clone());
+            put_chunk(text, &Chunk::ToolApprovalRequest { approval_id, call_id, rest: Rest::none() });
+        }
     }
 
     async fn show(&mut self, segment: SharedSegment, text: &mut String) -> StreamStep {
@@ -154,13 +169,15 @@ impl ChatStream {
     }
 
     fn show_entry(&mut self, entry: Entry<'_>, text: &mut String) -> StreamStep {
-        self.question = None;
         // How an answer is stored; the SDK knows it from what follows.
         if entry.chunk.is_data(DataName::Approval) {
             return StreamStep::GoOn;
         }
         if let Chunk::ToolApprovalRequest { approval_id, .. } = entry.chunk {
-            self.question = Some(approval_id.clone());
+            self.questions.insert(approval_id.clone());
+            if self.client.has_answered(approval_id) {
+                return StreamStep::GoOn;
+            }
         }
         match serde_json::to_value(entry.chunk) {
             Ok(mut chunk) => {
@@ -174,6 +191,13 @@ impl ChatStream {
             }
         }
         if entry.chunk.is_terminal() { StreamStep::End } else { StreamStep::GoOn }
+    }
+}
+
+fn put_chunk(text: &mut String, chunk: &Chunk) {
+    match serde_json::to_value(chunk) {
+        Ok(chunk) => put(text, &chunk),
+        Err(error) => tracing::error!(%error, "a chunk could not be encoded and is left out"),
     }
 }
 

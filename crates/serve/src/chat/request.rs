@@ -1,6 +1,6 @@
 //! What an AI SDK client posts, read into a prompt or into answers to calls. Decides nothing about sessions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use attache_acp::from_wire::{self, ClientRequest};
@@ -25,8 +25,16 @@ pub(super) struct ChatRequest {
 pub(super) enum LastWord {
     /// With the client's id of the message.
     Prompt { message: String, prompt: Box<Prompt> },
-    /// To calls that ask, by the ids of their questions; and the id of the answer that goes on.
-    Answers { message: String, answers: HashMap<String, CallAnswer> },
+    /// To calls that ask; and the id of the answer that goes on.
+    Answers { message: String, posted: PostedApprovals },
+}
+
+/// What a client knows of calls that ask, by the ids of their questions.
+#[derive(Debug, Default)]
+pub(super) struct PostedApprovals {
+    pub(super) answers: HashMap<String, CallAnswer>,
+    /// Shown, and not answered.
+    pub(super) open: HashSet<String>,
 }
 
 /// Whether a known message replaces what followed it.
@@ -69,31 +77,36 @@ struct PostedMessage {
 impl ChatRequest {
     /// The error says what is wrong and what to send.
     pub(super) fn read(body: &[u8]) -> Result<Self, String> {
-        let posted: PostedChat =
-            serde_json::from_slice(body).map_err(|error| format!("this is no request of a chat: {error}"))?;
+        let posted: PostedChat = serde_json::from_slice(body).map_err(|error| {
+            format!("this is no request of a chat, as `DefaultChatTransport` sends it: {error}")
+        })?;
         check_id("id", &posted.id)?;
         let again = match posted.trigger.as_deref() {
             None | Some("submit-message") if posted.message_id.is_none() => SaidAgain::IsTheSame,
             None | Some("submit-message" | "regenerate-message") => SaidAgain::Replaces,
             Some(_) => return Err("trigger: must be submit-message or regenerate-message".to_owned()),
         };
-        let answers = posted.messages.iter().chain(&posted.message).flat_map(answers_in).collect();
+        let messages = || posted.messages.iter().chain(&posted.message);
+        let approvals = PostedApprovals {
+            answers: messages().flat_map(answers_in).collect(),
+            open: messages().flat_map(open_in).collect(),
+        };
         let Some(last) = posted.message.or_else(|| posted.messages.into_iter().next_back()) else {
             return Err("messages: there is none".to_owned());
         };
         check_id("the last message's id", &last.id)?;
         let word = match last.role.as_str() {
             "user" => LastWord::Prompt { prompt: Box::new(prompt(&last)?), message: last.id },
-            "assistant" => answered(last, answers)?,
+            "assistant" => answered(last, approvals)?,
             _ => return Err("the last message must be of the user, or answer a call that asks".to_owned()),
         };
         Ok(Self { chat: posted.id, directory: posted.cwd, word, again })
     }
 }
 
-fn answered(last: PostedMessage, answers: HashMap<String, CallAnswer>) -> Result<LastWord, String> {
-    match answers.is_empty() {
-        false => Ok(LastWord::Answers { message: last.id, answers }),
+fn answered(last: PostedMessage, posted: PostedApprovals) -> Result<LastWord, String> {
+    match posted.answers.is_empty() {
+        false => Ok(LastWord::Answers { message: last.id, posted }),
         true => Err("the last message is the assistant's, and answers no call that asks".to_owned()),
     }
 }
@@ -119,6 +132,11 @@ fn answers_in(message: &PostedMessage) -> Vec<(String, CallAnswer)> {
         Some((approval["id"].as_str()?.to_owned(), answer))
     });
     answers.collect()
+}
+
+fn open_in(message: &PostedMessage) -> Vec<String> {
+    let asking = message.parts.iter().filter(|part| part["state"] == "approval-requested");
+    asking.filter_map(|part| part["approval"]["id"].as_str().map(str::to_owned)).collect()
 }
 
 /// Through the blocks of ACP, whose checks hold here, too.
@@ -209,11 +227,14 @@ mod tests {
     #[test]
     fn answers_to_calls_are_found() {
         let part = |id: &str, approved: bool| json!({ "type": "tool-bash", "state": "approval-responded", "approval": { "id": id, "approved": approved } });
+        let open = json!({ "type": "tool-bash", "state": "approval-requested", "approval": { "id": "z" } });
         let message =
-            json!({ "id": "a1", "role": "assistant", "parts": [part("x", true), part("y", false)] });
+            json!({ "id": "a1", "role": "assistant", "parts": [part("x", true), part("y", false), open] });
         let request = read(json!({ "id": "c", "messages": [message] })).unwrap();
-        let LastWord::Answers { message, answers } = request.word else { panic!("no answers") };
+        let LastWord::Answers { message, posted } = request.word else { panic!("no answers") };
         assert_eq!(message, "a1");
+        assert_eq!(posted.open, HashSet::from(["z".to_owned()]));
+        let answers = posted.answers;
         assert_eq!((&answers["x"], &answers["y"]), (&CallAnswer::Allowed, &CallAnswer::Denied(None)));
     }
 

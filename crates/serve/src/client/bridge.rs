@@ -11,28 +11,69 @@ use tokio_util::sync::CancellationToken;
 use super::connector::{ConnectFailure, OpenedSocket, ReachedServer, ServerConnector};
 use super::link::{EditorEnds, ForwardEnd, ServerLink};
 use super::memory::ConversationMemory;
-use crate::limits::{GIVE_UP_TIME, INCOMING, PIECE_BYTES, RETRY_PAUSES};
+use crate::limits::{GIVE_UP_TIME, INCOMING, LAST_ANSWERS, LAST_LINE, LEAVE_TIME, PIECE_BYTES, RETRY_PAUSES};
 
-/// Runs until the editor leaves. A lost server is waited for.
-pub async fn bridge(server: ReachedServer, source: impl MessageSource, sink: impl MessageSink) {
+/// Runs until the editor has left, or `end` says that it is to be treated so. A lost server is waited for. What
+/// the editor said before reaches the server, and what it asked is answered, within [`LEAVE_TIME`]: only turns
+/// under way are not waited for.
+pub async fn bridge(
+    server: ReachedServer,
+    source: impl MessageSource,
+    sink: impl MessageSink,
+    end: CancellationToken,
+) {
     let ReachedServer { connector, first } = server;
     let (says, said) = mpsc::channel(INCOMING);
     let (told, answers) = mpsc::channel(INCOMING);
-    let left = CancellationToken::new();
-    let reading = tokio::spawn(read(source, says, left.clone()));
-    let writing = tokio::spawn(write(sink, answers, left.clone()));
+    let (left, end) = (CancellationToken::new(), end.child_token());
+    let reading = tokio::spawn(read(source, says, left.clone(), end.clone()));
+    let mut writing = tokio::spawn(write(sink, answers, end.clone()));
     let ends = EditorEnds { from_editor: said, to_editor: told, memory: ConversationMemory::default() };
-    Bridge { connector, ends, link: ServerLink::default(), left }.run(first).await;
+    let mut bridge = Bridge { connector, ends, link: ServerLink::default(), left: left.clone() };
+    tokio::select! {
+        biased;
+        () = bridge.run(first) => {}
+        () = out_of_time(&left, &end) => {
+            tracing::warn!("the server did not take everything that the editor had said");
+        }
+    }
     reading.abort();
-    if let Err(error) = writing.await {
-        tracing::error!(%error, "the editor's output did not end well");
+    let last_answers = async {
+        bridge.finish().await;
+        (&mut writing).await
+    };
+    match tokio::time::timeout(LAST_ANSWERS, last_answers).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(%error, "the editor's output did not end well"),
+        Err(_) => {
+            writing.abort();
+            tracing::info!("the editor did not take its last answers");
+        }
     }
 }
 
-async fn read(mut source: impl MessageSource, said: mpsc::Sender<Bytes>, left: CancellationToken) {
+async fn out_of_time(left: &CancellationToken, end: &CancellationToken) {
+    tokio::select! {
+        () = left.cancelled() => {}
+        () = end.cancelled() => {}
+    }
+    tokio::time::sleep(LEAVE_TIME).await;
+}
+
+async fn read(
+    mut source: impl MessageSource,
+    said: mpsc::Sender<Bytes>,
+    left: CancellationToken,
+    end: CancellationToken,
+) {
     let _left = left.drop_guard();
     loop {
-        let line = match source.receive(None).await {
+        let received = tokio::select! {
+            biased;
+            received = source.receive(None) => received,
+            () = silent_at_the_end(&end) => return,
+        };
+        let line = match received {
             Received::Message(line) => Bytes::from(line.into_owned()),
             // The server says what is wrong with a line, this one included.
             Received::Unusable(_) => Bytes::from_static(b"\"a line that is too long\""),
@@ -44,8 +85,15 @@ async fn read(mut source: impl MessageSource, said: mpsc::Sender<Bytes>, left: C
     }
 }
 
-async fn write(mut sink: impl MessageSink, mut answers: mpsc::Receiver<Bytes>, left: CancellationToken) {
-    let _left = left.drop_guard();
+/// What was written before the end may still lie in the pipe.
+async fn silent_at_the_end(end: &CancellationToken) {
+    end.cancelled().await;
+    tokio::time::sleep(LAST_LINE).await;
+}
+
+/// An editor that can't be told anything has left, whatever it still says.
+async fn write(mut sink: impl MessageSink, mut answers: mpsc::Receiver<Bytes>, end: CancellationToken) {
+    let _end = end.drop_guard();
     let mut batch = BytesMut::new();
     while let Some(line) = answers.recv().await {
         batch.clear();
@@ -81,7 +129,7 @@ struct Bridge {
     connector: ServerConnector,
     ends: EditorEnds,
     link: ServerLink,
-    /// Fires when the editor has left.
+    /// Fires when the editor has said everything.
     left: CancellationToken,
 }
 
@@ -107,11 +155,14 @@ enum ServerAbsence {
     Long,
 }
 
+/// The answer to requests that their editor does not wait for.
+const LEFT: &str = "the client has left before this was answered; a turn goes on without it";
+
 /// The answer to the editor's requests while there is no server.
 const GONE: &str = "the server can't be reached; it is tried again until it is back";
 
 impl Bridge {
-    async fn run(mut self, first: OpenedSocket) {
+    async fn run(&mut self, first: OpenedSocket) {
         let mut opened = first;
         loop {
             let memory = match self.link.forward(opened, &mut self.ends).await {
@@ -133,7 +184,14 @@ impl Bridge {
     /// Tries until there is a server again. `None`: the editor has left meanwhile.
     async fn reach_again(&mut self, mut lost: LostServer) -> Option<OpenedSocket> {
         let mut tries = 0_usize;
-        while self.pause(RETRY_PAUSES[tries.min(RETRY_PAUSES.len() - 1)], &mut lost).await {
+        loop {
+            let pause = match self.left.is_cancelled() {
+                true => RETRY_PAUSES[0],
+                false => RETRY_PAUSES[tries.min(RETRY_PAUSES.len() - 1)],
+            };
+            if !self.pause(pause, &mut lost).await {
+                return None;
+            }
             tries += 1;
             if lost.memory == ServerMemory::Remembers {
                 match self.connector.open(self.link.lost().as_ref()).await {
@@ -157,17 +215,18 @@ impl Bridge {
                 Err(failure) => tracing::debug!(%failure, "the server is tried again"),
             }
         }
-        None
     }
 
     /// Waits. A server that is away for too long counts as gone: what was under way ends with an error, and
-    /// what the editor wants meanwhile, too. False: the editor has left.
+    /// what the editor wants meanwhile, too. False: the editor has left, and a server would be told nothing
+    /// more.
     async fn pause(&mut self, time: Duration, lost: &mut LostServer) -> bool {
         let (end, give_up) = (Instant::now() + time, lost.since + GIVE_UP_TIME);
+        let has_left = self.left.is_cancelled();
         loop {
+            let waits = has_left && self.has_more_to_say(lost);
             tokio::select! {
                 biased;
-                () = self.left.cancelled() => return false,
                 () = tokio::time::sleep_until(end) => return true,
                 () = tokio::time::sleep_until(give_up), if lost.absence == ServerAbsence::Short => {
                     self.forget(GONE).await;
@@ -181,6 +240,23 @@ impl Bridge {
                         return false;
                     }
                 }
+                // There is no time to lose now.
+                () = self.left.cancelled(), if !waits => return self.has_more_to_say(lost),
+            }
+        }
+    }
+
+    /// Whether a server that comes back would still hear something of an editor that has left.
+    fn has_more_to_say(&self, lost: &LostServer) -> bool {
+        lost.absence == ServerAbsence::Short
+            && !(self.ends.from_editor.is_empty() && self.link.is_confirmed() && self.ends.want_nothing())
+    }
+
+    /// The editor has left: nothing stays without an answer.
+    async fn finish(mut self) {
+        for line in self.ends.memory.refuse_owed(LEFT) {
+            if self.ends.to_editor.send(line).await.is_err() {
+                return;
             }
         }
     }

@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
 use super::connector::{LostConnection, OpenedSocket, ServerSocket};
 use super::memory::ConversationMemory;
-use crate::limits::{FAREWELL_TIME, PING_TIME, PONG_TIME, UNCONFIRMED_BYTES};
+use crate::limits::{ANSWERS_TIME, FAREWELL_TIME, PING_TIME, PONG_TIME, UNCONFIRMED_BYTES};
 
 /// The text before a message's number, and the text after it.
 const NUMBER: &[u8] = br#"{"_meta":{"attache/eventId":"#;
@@ -27,8 +27,35 @@ pub(super) enum ForwardEnd {
     SocketLost,
     /// The server ended the connection itself.
     ConnectionOver,
-    /// The editor closed its side.
+    /// The editor closed its side, and the server has what it said.
     EditorLeft,
+}
+
+/// Whether the editor still says something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EditorSide {
+    Open,
+    /// It has said everything, and its last answers are waited for until then.
+    Ended(Instant),
+}
+
+impl EditorSide {
+    /// Nothing more is to be said or heard, or there is no time for it.
+    fn is_through(self, link: &ServerLink, ends: &EditorEnds) -> bool {
+        match self {
+            Self::Open => false,
+            Self::Ended(answers_until) => {
+                link.is_confirmed() && ends.want_nothing() || Instant::now() >= answers_until
+            }
+        }
+    }
+
+    async fn out_of_time(self) {
+        match self {
+            Self::Open => std::future::pending().await,
+            Self::Ended(answers_until) => tokio::time::sleep_until(answers_until).await,
+        }
+    }
 }
 
 /// Both directions of the editor's stream, and what is remembered of it.
@@ -37,6 +64,25 @@ pub(super) struct EditorEnds {
     pub(super) from_editor: mpsc::Receiver<Bytes>,
     pub(super) to_editor: mpsc::Sender<Bytes>,
     pub(super) memory: ConversationMemory,
+}
+
+impl EditorEnds {
+    /// There is room, unless the editor is left: one that does not listen any more may still have something to
+    /// say.
+    fn tell(&self, line: Bytes) {
+        if let Err(error) = self.to_editor.try_send(line) {
+            tracing::debug!(%error, "the editor can't be told any more");
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.to_editor.capacity() == 0 && !self.to_editor.is_closed()
+    }
+
+    /// Whether an editor that has said everything waits for no answer either.
+    pub(super) fn want_nothing(&self) -> bool {
+        self.to_editor.is_closed() || !self.memory.owes_answers()
+    }
 }
 
 /// One connection to a server, over however many WebSockets.
@@ -49,9 +95,16 @@ pub(super) struct ServerLink {
     unconfirmed_bytes: usize,
     /// How many of our messages the server has.
     confirmed: u64,
+    /// Whether it was asked for more of them.
+    is_asked: bool,
 }
 
 impl ServerLink {
+    /// Whether the server has everything that was said.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.unconfirmed.is_empty()
+    }
+
     /// What a server needs to go on with this connection.
     pub(super) fn lost(&self) -> Option<LostConnection> {
         self.id.as_ref().map(|id| LostConnection { id: id.clone(), last: self.last })
@@ -74,23 +127,24 @@ impl ServerLink {
         }
         let mut pings = tokio::time::interval_at(Instant::now() + PING_TIME, PING_TIME);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut heard, mut is_asked) = (Instant::now(), !self.unconfirmed.is_empty());
-        if is_asked && self.ask(&mut sink).await.is_err() {
+        if self.ask_for_rest(&mut sink).await.is_err() {
             return ForwardEnd::SocketLost;
         }
+        let (mut heard, mut editor) = (Instant::now(), EditorSide::Open);
         loop {
-            let has_room = self.unconfirmed_bytes < UNCONFIRMED_BYTES;
+            if editor.is_through(self, ends) {
+                self.leave(&mut sink, &mut stream, ends).await;
+                return ForwardEnd::EditorLeft;
+            }
+            let has_room = self.unconfirmed_bytes < UNCONFIRMED_BYTES && editor == EditorSide::Open;
             let sent = tokio::select! {
                 biased;
-                message = next(&mut stream) => match message {
+                message = next_with_room(&mut stream, &ends.to_editor) => match message {
                     Ok(message) => {
                         heard = Instant::now();
-                        match self.take(message, ends).await {
+                        match self.take(message, ends) {
                             TakenFrame::Nothing => Ok(()),
-                            TakenFrame::Confirmed => {
-                                is_asked = !self.unconfirmed.is_empty();
-                                if is_asked { self.ask(&mut sink).await } else { Ok(()) }
-                            }
+                            TakenFrame::Confirmed => self.ask_for_rest(&mut sink).await,
                             TakenFrame::End(end) => return end,
                         }
                     }
@@ -98,25 +152,25 @@ impl ServerLink {
                 },
                 line = ends.from_editor.recv(), if has_room => match line {
                     None => {
-                        leave(&mut sink).await;
-                        return ForwardEnd::EditorLeft;
+                        editor = EditorSide::Ended(Instant::now() + ANSWERS_TIME);
+                        Ok(())
                     }
                     Some(line) => match ends.memory.outgoing(line) {
                         None => Ok(()),
-                        Some(message) => {
-                            let ask_after = !std::mem::replace(&mut is_asked, true);
-                            self.keep(message.clone());
-                            match send(&mut sink, message).await {
-                                Ok(()) if ask_after => self.ask(&mut sink).await,
-                                other => other,
-                            }
-                        }
+                        Some(message) => self.say(&mut sink, message).await,
                     },
                 },
-                _ = pings.tick() => match heard.elapsed() > PONG_TIME {
-                    true => return ForwardEnd::SocketLost,
-                    false => self.ask(&mut sink).await,
-                },
+                _ = pings.tick() => {
+                    // While the editor reads nothing, neither do we.
+                    if ends.is_full() {
+                        heard = Instant::now();
+                    }
+                    match heard.elapsed() > PONG_TIME {
+                        true => return ForwardEnd::SocketLost,
+                        false => self.ask(&mut sink).await,
+                    }
+                }
+                () = editor.out_of_time() => Ok(()),
             };
             if sent.is_err() {
                 return ForwardEnd::SocketLost;
@@ -129,6 +183,25 @@ impl ServerLink {
             send(sink, message.clone()).await?;
         }
         Ok(())
+    }
+
+    async fn say(
+        &mut self,
+        sink: &mut SplitSink<ServerSocket, Message>,
+        message: Bytes,
+    ) -> Result<(), SocketError> {
+        self.keep(message.clone());
+        send(sink, message).await?;
+        match self.is_asked {
+            true => Ok(()),
+            false => self.ask_for_rest(sink).await,
+        }
+    }
+
+    /// Asks whether the server has what is not confirmed yet, where there is something.
+    async fn ask_for_rest(&mut self, sink: &mut SplitSink<ServerSocket, Message>) -> Result<(), SocketError> {
+        self.is_asked = !self.is_confirmed();
+        if self.is_asked { self.ask(sink).await } else { Ok(()) }
     }
 
     /// A pong to this says that the server has everything up to here.
@@ -150,7 +223,32 @@ impl ServerLink {
         }
     }
 
-    async fn take(&mut self, message: Message, ends: &mut EditorEnds) -> TakenFrame {
+    /// Says goodbye, so that the server need not wait for us to come back, and hears it out: what lies unread
+    /// when a socket is closed makes it break, for the server too.
+    async fn leave(
+        &mut self,
+        sink: &mut SplitSink<ServerSocket, Message>,
+        stream: &mut SplitStream<ServerSocket>,
+        ends: &mut EditorEnds,
+    ) {
+        let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
+        let left = async {
+            sink.send(Message::Close(Some(frame))).await?;
+            while let Some(message) = stream.next().await {
+                if let TakenFrame::End(_) = self.take(message?, ends) {
+                    break;
+                }
+            }
+            Ok::<_, SocketError>(())
+        };
+        match tokio::time::timeout(FAREWELL_TIME, left).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!(%error, "the server did not answer the goodbye"),
+            Err(_) => tracing::debug!("the server did not answer the goodbye in time"),
+        }
+    }
+
+    fn take(&mut self, message: Message, ends: &mut EditorEnds) -> TakenFrame {
         match message {
             Message::Text(text) => {
                 let (number, line) = without_number(text.into());
@@ -158,11 +256,10 @@ impl ServerLink {
                     return TakenFrame::Nothing;
                 }
                 self.last = number.unwrap_or(self.last);
-                let Some(line) = ends.memory.incoming(line) else { return TakenFrame::Nothing };
-                match ends.to_editor.send(line).await {
-                    Ok(()) => TakenFrame::Nothing,
-                    Err(_) => TakenFrame::End(ForwardEnd::EditorLeft),
+                if let Some(line) = ends.memory.incoming(line) {
+                    ends.tell(line);
                 }
+                TakenFrame::Nothing
             }
             Message::Pong(payload) => match <[u8; 8]>::try_from(&*payload) {
                 Ok(count) => {
@@ -191,6 +288,16 @@ enum TakenFrame {
     End(ForwardEnd),
 }
 
+/// Waits until the editor can be told one message more: its own messages are sent meanwhile.
+async fn next_with_room(
+    stream: &mut SplitStream<ServerSocket>,
+    to_editor: &mpsc::Sender<Bytes>,
+) -> Result<Message, ()> {
+    // Nobody else puts anything in. Once it is closed, everything goes nowhere.
+    drop(to_editor.reserve().await);
+    next(stream).await
+}
+
 async fn next(stream: &mut SplitStream<ServerSocket>) -> Result<Message, ()> {
     match stream.next().await {
         Some(Ok(message)) => Ok(message),
@@ -199,15 +306,6 @@ async fn next(stream: &mut SplitStream<ServerSocket>) -> Result<Message, ()> {
             Err(())
         }
         None => Err(()),
-    }
-}
-
-/// The server need not wait for us to come back.
-async fn leave(sink: &mut SplitSink<ServerSocket, Message>) {
-    let frame = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::from_static("") };
-    let said = tokio::time::timeout(FAREWELL_TIME, sink.send(Message::Close(Some(frame)))).await;
-    if !matches!(said, Ok(Ok(()))) {
-        tracing::debug!("the server was not told that the editor has left");
     }
 }
 

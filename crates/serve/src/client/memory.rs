@@ -38,6 +38,8 @@ enum OwedAnswer {
     /// The session of this id at this place.
     Opened(String, Map<String, Value>),
     Gone(String),
+    /// The end of a turn, which may be far away.
+    Turn,
     Other,
 }
 
@@ -121,7 +123,7 @@ impl ConversationMemory {
             OwedAnswer::Gone(session) => {
                 self.sessions.remove(&session);
             }
-            OwedAnswer::Other => {}
+            OwedAnswer::Turn | OwedAnswer::Other => {}
         }
     }
 
@@ -159,8 +161,13 @@ impl ConversationMemory {
         told
     }
 
+    /// Whether the server owes an answer that does not wait for a turn.
+    pub(super) fn owes_answers(&self) -> bool {
+        self.owed.values().any(|owed| !matches!(owed, OwedAnswer::Turn))
+    }
+
     /// Ends the editor's requests with an error.
-    fn refuse_owed(&mut self, reason: &str) -> Vec<Bytes> {
+    pub(super) fn refuse_owed(&mut self, reason: &str) -> Vec<Bytes> {
         let error = ErrorObject::internal(reason);
         self.owed.drain().map(|(id, _)| answer(raw(&id), Err(error.clone()))).collect()
     }
@@ -208,6 +215,7 @@ impl OwedAnswer {
                 let params = params();
                 Self::Opened(session(&params), place(&params))
             }
+            "session/prompt" | "_attache/session/compact" => Self::Turn,
             "session/close" | "session/delete" => Self::Gone(session(&params())),
             _ => Self::Other,
         }
