@@ -117,14 +117,29 @@ export class Tab {
   }
 
   async click(selector) {
-    await this.until((selector) => document.querySelector(selector), selector, selector);
-    const at = await this.run((selector) => {
-      const element = document.querySelector(selector);
-      element.scrollIntoView({ block: "nearest" });
-      const { left, top, width, height } = element.getBoundingClientRect();
-      return [left + width / 2, top + height / 2];
+    await this.until((selector) => document.querySelector(selector) !== null, selector, selector);
+    // Where it has come to rest.
+    const at = await this.run(async (selector) => {
+      const place = () => {
+        const { left, top, width, height } = document.querySelector(selector).getBoundingClientRect();
+        return [left + width / 2, top + height / 2];
+      };
+      document.querySelector(selector).scrollIntoView({ block: "nearest" });
+      let [before, now] = [[], place()];
+      while (before.join() !== now.join()) {
+        await new Promise((go) => setTimeout(go, 50));
+        [before, now] = [now, place()];
+      }
+      return now;
     }, selector);
     for (const type of ["mousePressed", "mouseReleased"]) await this.send("Input.dispatchMouseEvent", { type, x: at[0], y: at[1], button: "left", clickCount: 1 });
+  }
+
+  // The user's choice in a field for files.
+  async choose(selector, files) {
+    await this.until((selector) => document.querySelector(selector) !== null, selector, selector);
+    const { result } = await this.send("Runtime.evaluate", { expression: `document.querySelector(${JSON.stringify(selector)})` });
+    await this.send("DOM.setFileInputFiles", { files, objectId: result.objectId });
   }
 
   async type(text) {

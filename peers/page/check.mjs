@@ -1,7 +1,8 @@
 // Looks at the page of a running server with a real browser, as its user would. One line `ok …` for each thing that holds.
 
 import assert from "node:assert/strict";
-import { mkdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { audit } from "./audit.mjs";
 import { Tab } from "./browser.mjs";
@@ -9,6 +10,8 @@ import { Tab } from "./browser.mjs";
 const { TEST_ADDRESS: address, TEST_LINK: link, TEST_PICTURES: pictures, TEST_PART: part } = process.env;
 const tab = await Tab.open({ width: 1360, height: 860 });
 const problems = [];
+const home = mkdtempSync(join(tmpdir(), "attached-"));
+process.once("exit", () => rmSync(home, { recursive: true, force: true }));
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -47,6 +50,12 @@ const rested = async (text) => {
   await idle();
 };
 
+// A call whose text has this, unfolded.
+const calledWith = (text) => tab.until((text) => {
+  for (const one of document.querySelectorAll(".rows .call:not([open])")) one.open = true;
+  return [...document.querySelectorAll(".rows .call")].map(({ innerText }) => innerText).find((told) => told.includes(text));
+}, `a call with ${text}`, text);
+
 const steps = {
   async "a link logs the browser in, once"() {
     await tab.goto(`http://${address}/`);
@@ -58,6 +67,15 @@ const steps = {
     assert.equal(await tab.run((link) => fetch(link, { credentials: "omit" }).then(({ status }) => status), link), 401);
     tab.troubles.length = 0;
     await tab.see("No session yet");
+    // The cookie goes to every port of this host; the key does not, and is not left in the address.
+    assert.equal(await tab.run(() => location.hash), "");
+    const statuses = await tab.run(async () => {
+      const key = localStorage.getItem("attache-page-key");
+      const asked = [{}, { "x-attache-page": "0" }, { "x-attache-page": key }].map((headers) => fetch("/api/sessions", { headers }));
+      return (await Promise.all(asked)).map(({ status }) => status);
+    });
+    assert.deepEqual(statuses, [401, 401, 200]);
+    tab.troubles.length = 0;
     await judge("empty");
   },
 
@@ -102,6 +120,169 @@ const steps = {
     await tab.until(() => document.querySelector(".call-failed"), "a call that failed");
     await idle();
     await tab.see("denied");
+  },
+
+  async "a question is answered by a click, a key or not at all"() {
+    await begin();
+    await say("ask me");
+    await tab.until(() => document.querySelector(".question .choice-button"), "a question");
+    await tab.see("One file, no server");
+    await judge("one choice");
+    await tab.run(() => document.querySelector(".question").focus());
+    await tab.key("2");
+    await rested("One answer noted.");
+    await calledWith("What the model got");
+    assert.deepEqual(await tab.run(() => [...document.querySelectorAll(".call-body > .prose > *")].map(({ innerText }) => innerText)), ["Which database shall it be?", "PostgreSQL"]);
+    await say("ask me in vain");
+    await tab.click(".question .decline");
+    await rested("I use my judgement.");
+    assert.equal(await tab.run(() => document.querySelector(".question")), null);
+  },
+
+  async "several questions are one form"() {
+    await begin();
+    await say("Set up the storage of the limiter");
+    await tab.until(() => document.querySelectorAll(".question .field").length === 3, "the form");
+    await judge("form");
+    await tab.click(".question [type=submit]");
+    await pause(300);
+    assert.ok(await tab.run(() => document.querySelector(".question") !== null), "an empty form was taken");
+    await tab.click(".question input[value=SQLite]");
+    await tab.click(".question input[value=Format]");
+    await tab.click(".question input[value=Tests]");
+    await tab.click(".question textarea");
+    await tab.type("request_counts");
+    await picture("form");
+    await tab.click(".question [type=submit]");
+    await rested("All answers noted.");
+    const told = await calledWith("request_counts");
+    assert.ok(/SQLite/.test(told) && /Format/.test(told) && /Tests/.test(told), told);
+  },
+
+  async "a form holds its fields to their schema"() {
+    const found = await tab.run(async () => {
+      const { Form } = await import(new URL("form.js", document.querySelector("script[src]").src).href);
+      const properties = {
+        name: { type: "string", minLength: 2, pattern: "^[a-z]+$" },
+        mail: { type: "string", format: "email" },
+        count: { type: "integer", minimum: 1, maximum: 9, default: 3 },
+        share: { type: "number" },
+        sure: { type: "boolean", default: true },
+        colour: { type: "string", enum: ["red", "green"] },
+        many: { type: "string", oneOf: [..."abcdefghij"].map((letter) => ({ const: letter, title: letter.toUpperCase() })) },
+        some: { type: "array", maxItems: 1, items: { anyOf: [{ const: "x", title: "X" }, { const: "y", title: "Y" }] } },
+      };
+      const form = Form.of({ properties, required: ["name", "colour"] });
+      document.querySelector("main").append(form.element);
+      const [name, mail, count] = form.element.querySelectorAll("textarea, input:not([type=radio], [type=checkbox])");
+      const [red, green] = form.element.querySelectorAll("[type=radio]");
+      const [, x, y] = form.element.querySelectorAll("[type=checkbox]");
+      const tried = [form.content()];
+      green.checked = true;
+      for (const value of ["A1", "a", ""]) {
+        name.value = value;
+        tried.push(form.content());
+      }
+      name.value = "ab";
+      mail.value = "nobody";
+      tried.push(form.content());
+      mail.value = "";
+      count.value = "10";
+      tried.push(form.content());
+      count.value = "4";
+      x.checked = y.checked = true;
+      tried.push(form.content());
+      y.checked = false;
+      const content = form.content();
+      form.element.remove();
+      return { tried, content, unknown: Form.of({ properties: { a: { type: "_picture" } } }) === undefined, red: red.required };
+    });
+    assert.deepEqual(found.tried, Array(7).fill(null));
+    assert.deepEqual(found.content, { name: "ab", count: 4, sure: true, colour: "green", some: ["x"] });
+    assert.ok(found.unknown && found.red);
+  },
+
+  async "an address is shown before it is visited, and others than those of the web are no links"() {
+    const found = await tab.run(async () => {
+      const { Questions } = await import(new URL("questions.js", document.querySelector("script[src]").src).href);
+      const said = [];
+      const questions = new Questions((id, result) => said.push([id, result]), () => {});
+      document.querySelector("main").append(questions.element);
+      const ask = (id, url) => questions.ask(id, "elicitation/create", { mode: "url", sessionId: "s", toolCallId: `call-${id}`, elicitationId: `e${id}`, message: "Log in", url });
+      ask(1, "https://login.example/path?x=1");
+      ask(2, "javascript:window.broken=1");
+      const links = [...questions.element.querySelectorAll("a")].map(({ href, rel, target }) => [href, rel, target]);
+      const shown = questions.element.innerText;
+      questions.element.querySelectorAll(".question")[1].querySelector(".decline").click();
+      questions.visited("e1");
+      const left = questions.element.childElementCount;
+      questions.element.remove();
+      return { links, shown, said, left };
+    });
+    assert.deepEqual(found.links, [["https://login.example/path?x=1", "noopener noreferrer", "_blank"]]);
+    assert.ok(found.shown.includes("https://login.example/path?x=1") && found.shown.includes("javascript:"));
+    assert.deepEqual([found.said, found.left], [[[2, { action: "decline" }]], 0]);
+  },
+
+  async "a question waits for whoever comes back to the session"() {
+    await begin();
+    await say("run it");
+    await tab.until(() => document.querySelector(".question"), "a question");
+    const session = await tab.run(() => location.hash);
+    await open("/usage");
+    await tab.until(() => !document.querySelector(".question"), "another view");
+    await pause(1500);
+    await open(session.slice(1));
+    await tab.until(() => document.querySelectorAll(".question").length === 1, "the question");
+    await tab.click(".question .allow_once");
+    await rested("It ran.");
+  },
+
+  async "whether a project's configuration counts is asked, also while nothing runs"() {
+    await tab.run(() => document.activeElement?.blur());
+    await tab.key("n");
+    await tab.until(() => document.querySelector("dialog #directory") !== null, "the dialog");
+    await tab.run(() => { document.querySelector("dialog #directory").value += "/project"; });
+    await tab.click("dialog button[type=submit]");
+    await tab.until(() => document.querySelector(".question")?.innerText.includes("Do you trust the configuration of"), "the question");
+    await tab.see("max_steps = 50");
+    await judge("trust");
+    await pause(1500);
+    await tab.run(() => document.querySelector(".question").focus());
+    await tab.key("1");
+    await tab.until(() => document.querySelector(".question") === null, "no question");
+    await say("hello");
+    await rested("Ok.");
+    assert.equal(await tab.run(() => document.querySelector(".question")), null);
+  },
+
+  async "files go with a prompt"() {
+    await begin();
+    const files = ["notes.txt", "pixel.png", "left out.bin"].map((name) => join(home, name));
+    writeFileSync(files[0], "Bursts are held.\n");
+    writeFileSync(files[1], Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64"));
+    writeFileSync(files[2], Buffer.from([0, 1, 2, 255]));
+    await tab.choose("#files", files);
+    await tab.until(() => document.querySelectorAll(".attachments li").length === 3, "the files");
+    await judge("attachments");
+    await tab.click('[aria-label="Leave out left out.bin"]');
+    assert.equal(await tab.run(() => document.querySelectorAll(".attachments li").length), 2);
+    await say("Look at these");
+    await tab.see("notes.txt");
+    await rested("Ok.");
+    await tab.until(() => document.querySelector("img.picture")?.src.startsWith("data:image/png"), "the picture");
+    await tab.until(() => [...document.querySelectorAll(".rows summary")].some(({ textContent }) => textContent.includes("notes.txt")), "the text");
+    assert.ok(await tab.run(() => document.querySelector(".attachments").hidden && !document.body.innerText.includes("left out.bin")));
+    // One that is dropped, and one that is too large.
+    await tab.run(() => {
+      const given = new DataTransfer();
+      given.items.add(new File(["dropped"], "dropped.txt", { type: "text/plain" }));
+      given.items.add(new File([new Uint8Array(19 * 1024 * 1024)], "huge.bin"));
+      document.querySelector(".composer").dispatchEvent(new DragEvent("drop", { dataTransfer: given, bubbles: true, cancelable: true }));
+    });
+    await tab.see("huge.bin is too large");
+    assert.equal(await tab.run(() => document.querySelector(".attachments").innerText.includes("dropped.txt")), true);
+    await tab.click('[aria-label="Leave out dropped.txt"]');
   },
 
   async "a turn shows its parts, tokens, cost, tools and system prompt"() {
@@ -178,7 +359,7 @@ const steps = {
     await rested("Ok.");
     const rows = await tab.until(() => document.querySelector(".rows").innerText.match(/Ok\./g)?.length, "the first answer");
     const { cookie, ...answer } = await tab.run(async (session) => {
-      const answer = await fetch("/api/chat", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ id: session, messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "from elsewhere" }] }] }) });
+      const answer = await fetch("/api/chat", { method: "POST", headers: { "content-type": "application/json", "x-attache-page": localStorage.getItem("attache-page-key") }, body: JSON.stringify({ id: session, messages: [{ id: "m1", role: "user", parts: [{ type: "text", text: "from elsewhere" }] }] }) });
       return { status: answer.status, text: (await answer.text()).slice(0, 80) };
     }, session);
     assert.equal(answer.status, 200, `${answer.text} ${cookie}`);
@@ -323,11 +504,19 @@ const steps = {
     await tab.size(1360, 860, false);
   },
 
-  async "an export is downloaded by its link"() {
-    const sessions = await tab.run(() => fetch("/api/sessions").then((answer) => answer.json()));
-    const exported = await tab.run((id) => fetch(`/api/sessions/${id}/export?format=html`).then(async (answer) => [answer.status, answer.headers.get("content-disposition"), (await answer.text()).length]), sessions.sessions[0].id);
-    assert.equal(exported[0], 200);
-    assert.ok(exported[1].startsWith("attachment") && exported[2] > 500);
+  async "an export is downloaded"() {
+    await tab.send("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: home });
+    await tab.run(() => document.querySelector(".sessions a").click());
+    await tab.click("[aria-label=Export]");
+    await tab.until(() => document.querySelector(".menu").checkVisibility(), "the menu");
+    await judge("menu");
+    await tab.run(() => [...document.querySelectorAll(".menu button")].find(({ textContent }) => textContent === "HTML").click());
+    for (let tries = 0; !readdirSync(home).some((name) => name.endsWith(".html")); tries++) {
+      assert.ok(tries < 200, `there is ${readdirSync(home)}`);
+      await pause(50);
+    }
+    const [name] = readdirSync(home).filter((name) => name.endsWith(".html"));
+    assert.ok(readFileSync(join(home, name), "utf8").includes("<html"));
   },
 };
 
@@ -344,7 +533,7 @@ for (const [name, step] of Object.entries(steps)) {
   }
 }
 const refused = await tab.run(() => window.__refused);
-const foreign = tab.requests.filter((url) => !/^(data:|about:)/.test(url) && new URL(url).host !== address);
+const foreign = tab.requests.filter((url) => !/^(data:|about:|blob:)/.test(url) && new URL(url).host !== address);
 for (const [name, found] of [["nothing was refused by the policy", refused], ["nothing was asked for elsewhere", foreign], ["names, contrast and sizes", [...new Set(problems)]], ["no error", tab.troubles]]) {
   if (found.length) {
     failed++;

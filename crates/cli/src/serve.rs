@@ -15,7 +15,9 @@ use attache_http::{
     HttpListener, ListenerAddress, ListenerLimits, Observation, PageLogins, RequestObserver, behind, observed,
 };
 use attache_rpc::Trace;
-use attache_serve::{ACP_PATH, AgentServer, ServeSettings, ServerMetrics, Triggers, WorkspaceHost, limits};
+use attache_serve::{
+    ACP_PATH, AgentServer, STATIC_PATHS, ServeSettings, ServerMetrics, Triggers, WorkspaceHost, limits,
+};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -282,8 +284,8 @@ fn tell(address: &ListenerAddress) {
 /// Servers of one machine have cookies of their own.
 fn logins(address: &ListenerAddress) -> PageLogins {
     match address {
-        ListenerAddress::Tcp(address) => PageLogins::new(&address.port().to_string()),
-        ListenerAddress::Unix(_) => PageLogins::new("socket"),
+        ListenerAddress::Tcp(address) => PageLogins::new(&address.port().to_string(), STATIC_PATHS),
+        ListenerAddress::Unix(_) => PageLogins::new("socket", STATIC_PATHS),
     }
 }
 

@@ -1,5 +1,6 @@
-//! Logins of a page: a link that works once becomes a cookie that works for hours. Kept in memory alone: a
-//! server that starts anew knows none.
+//! Logins of a page: a link that works once becomes a cookie and a key that work for hours. Browsers send the
+//! cookie to every port of the host; the key is the page's own, which no other origin can read. Both are kept
+//! in memory alone: a server that starts anew knows none.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,7 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::limits::{COOKIE_TIME, COOKIES, LINK_TIME, LINKS, LOGIN_BYTES};
@@ -18,6 +20,11 @@ use crate::token::random_name;
 
 /// Where links lead.
 pub const LOGIN_PATH: &str = "/login";
+
+/// The header in which the page brings its key; a WebSocket, for which browsers set none, brings it as `page=`
+/// in its address.
+const PAGE_KEY: HeaderName = HeaderName::from_static("x-attache-page");
+const PAGE_KEY_PARAMETER: &str = "page=";
 
 /// What a link or a cookie of one listener is checked against. A copy is the same.
 #[derive(Clone, Debug)]
@@ -27,6 +34,9 @@ pub struct PageLogins(Arc<LoginTable>);
 struct LoginTable {
     /// Of the cookie. Browsers know no ports: servers beside each other need names of their own.
     name: String,
+    /// Beginnings of paths that hold nothing of anybody, such as the page's scripts: the cookie is enough
+    /// there, and at `/`.
+    static_paths: &'static [&'static str],
     /// Why a lock: requests are served side by side. Held for look-ups only.
     known: Mutex<KnownLogins>,
 }
@@ -35,6 +45,11 @@ struct LoginTable {
 struct KnownLogins {
     links: Vec<TimedSecret>,
     cookies: Vec<TimedSecret>,
+}
+
+/// The cookie that goes with a key: who sees the cookie does not know the key.
+fn cookie_of(key: &str) -> String {
+    Sha256::digest(format!("cookie of {key}")).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl std::fmt::Debug for KnownLogins {
@@ -49,10 +64,11 @@ struct TimedSecret {
 }
 
 impl PageLogins {
-    /// `mark` tells the servers of one host apart, such as its port.
-    pub fn new(mark: &str) -> Self {
+    /// `mark` tells the servers of one host apart, such as its port. Below `static_paths` is nothing of
+    /// anybody.
+    pub fn new(mark: &str, static_paths: &'static [&'static str]) -> Self {
         let name = format!("attache_login_{mark}");
-        Self(Arc::new(LoginTable { name, known: Mutex::default() }))
+        Self(Arc::new(LoginTable { name, static_paths, known: Mutex::default() }))
     }
 
     fn known(&self) -> MutexGuard<'_, KnownLogins> {
@@ -76,21 +92,42 @@ impl PageLogins {
         drop_old(&mut known.links);
         let place = place_of(&known.links, key)?;
         known.links.swap_remove(place);
-        let cookie = match random_name(LOGIN_BYTES) {
-            Ok(cookie) => cookie,
+        let page_key = match random_name(LOGIN_BYTES) {
+            Ok(key) => key,
             Err(error) => {
                 tracing::error!(%error, "no name for a login");
                 return None;
             }
         };
+        let cookie = cookie_of(&page_key);
         keep(&mut known.cookies, cookie.clone(), COOKIE_TIME, COOKIES);
         drop(known);
-        welcome(&self.0.name, &cookie)
+        welcome(&self.0.name, &cookie, &page_key)
     }
 
     /// Whether the request comes from a page of ours whose user has logged in.
     pub(crate) fn admit(&self, request: &Request) -> bool {
-        is_from_own_page(request) && self.cookies_of(request.headers()).any(|given| self.is_known(given))
+        if !is_from_own_page(request) {
+            return false;
+        }
+        let wanted = match self.is_static(request) {
+            true => None,
+            false => match key_of(request) {
+                Some(key) => Some(cookie_of(key)),
+                None => return false,
+            },
+        };
+        let goes_with_key = |given: &str| match &wanted {
+            Some(wanted) => bool::from(wanted.as_bytes().ct_eq(given.as_bytes())),
+            None => true,
+        };
+        self.cookies_of(request.headers()).any(|given| goes_with_key(given) && self.is_known(given))
+    }
+
+    fn is_static(&self, request: &Request) -> bool {
+        let path = request.uri().path();
+        let is_below = |beginning: &&str| path.starts_with(*beginning);
+        request.method() == Method::GET && (path == "/" || self.0.static_paths.iter().any(is_below))
     }
 
     fn cookies_of<'a>(&'a self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
@@ -131,6 +168,20 @@ fn drop_old(secrets: &mut Vec<TimedSecret>) {
     secrets.retain(|secret| secret.until > now);
 }
 
+/// The key that a request brings, once.
+fn key_of(request: &Request) -> Option<&str> {
+    let headers = request.headers();
+    if headers.contains_key(UPGRADE) {
+        let pairs = request.uri().query()?.split('&');
+        let mut keys = pairs.filter_map(|pair| pair.strip_prefix(PAGE_KEY_PARAMETER));
+        let key = keys.next()?;
+        return keys.next().is_none().then_some(key);
+    }
+    let mut keys = headers.get_all(PAGE_KEY).iter();
+    let key = keys.next()?.to_str().ok()?;
+    keys.next().is_none().then_some(key)
+}
+
 /// A cookie goes with every request to this host, whatever page made it. Browsers say who did: what changes
 /// something has to bring its origin (which is checked before), and nobody else's page may ask for anything.
 fn is_from_own_page(request: &Request) -> bool {
@@ -143,15 +194,15 @@ fn is_from_own_page(request: &Request) -> bool {
 }
 
 /// A page of its own and no redirect: what follows then comes from this host, wherever the link was clicked,
-/// and brings the cookie.
+/// and brings the cookie. What is behind `#` goes to no server: the page takes its key from there.
 const WELCOME: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-     <meta http-equiv=\"refresh\" content=\"0; url=/\">\n<title>attache</title>\n</head>\n\
-     <body>\n<p>You are logged in. <a href=\"/\">Go on</a></p>\n</body>\n</html>\n";
+     <meta http-equiv=\"refresh\" content=\"0; url=/#login=KEY\">\n<title>attache</title>\n</head>\n\
+     <body>\n<p>You are logged in. <a href=\"/#login=KEY\">Go on</a></p>\n</body>\n</html>\n";
 
-fn welcome(name: &str, cookie: &str) -> Option<Response> {
+fn welcome(name: &str, cookie: &str, page_key: &str) -> Option<Response> {
     let seconds = COOKIE_TIME.as_secs();
     let cookie = format!("{name}={cookie}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict");
-    let mut response = Response::new(WELCOME.into());
+    let mut response = Response::new(WELCOME.replace("KEY", page_key).into());
     let headers = response.headers_mut();
     headers.insert(SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -167,6 +218,8 @@ fn welcome(name: &str, cookie: &str) -> Option<Response> {
 #[cfg(test)]
 mod tests {
     use axum::body::Body;
+    use futures_util::FutureExt;
+    use http_body_util::BodyExt;
 
     use super::*;
 
@@ -180,17 +233,23 @@ mod tests {
         request
     }
 
-    fn logged_in(logins: &PageLogins) -> String {
+    /// The cookie and the key.
+    fn logged_in(logins: &PageLogins) -> (String, String) {
         let link = logins.new_link().unwrap();
         let answer = logins.follow(&request(Method::GET, &link, &[])).unwrap();
         let cookie = answer.headers()[SET_COOKIE].to_str().unwrap().to_owned();
         assert!(cookie.ends_with("; Path=/; Max-Age=43200; HttpOnly; SameSite=Strict"), "{cookie}");
-        cookie.split(';').next().unwrap().to_owned()
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        let body = answer.into_body().collect().now_or_never().unwrap().unwrap().to_bytes();
+        let body = String::from_utf8(body.to_vec()).unwrap();
+        let key = body.split("#login=").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        assert!(!cookie.contains(&key) && key.len() == 2 * LOGIN_BYTES, "{cookie} {key}");
+        (cookie, key)
     }
 
     #[test]
     fn a_link_works_once() {
-        let logins = PageLogins::new("7");
+        let logins = PageLogins::new("7", &["/assets/"]);
         let link = logins.new_link().unwrap();
         assert!(logins.follow(&request(Method::POST, &link, &[])).is_none());
         assert!(logins.follow(&request(Method::GET, &format!("{link}0"), &[])).is_none());
@@ -203,9 +262,9 @@ mod tests {
 
     #[test]
     fn old_links_and_cookies_are_forgotten() {
-        let logins = PageLogins::new("7");
+        let logins = PageLogins::new("7", &["/assets/"]);
         let link = logins.new_link().unwrap();
-        let cookie = logged_in(&logins);
+        let (cookie, _) = logged_in(&logins);
         let past = Instant::now();
         let mut known = logins.known();
         let KnownLogins { links, cookies } = &mut *known;
@@ -213,19 +272,21 @@ mod tests {
         drop(known);
         assert!(logins.follow(&request(Method::GET, &link, &[])).is_none());
         assert!(!logins.admit(&request(Method::GET, "/", &[("cookie", &cookie)])));
-        let first = logged_in(&logins);
+        let (first, _) = logged_in(&logins);
         (0..COOKIES).for_each(|_| drop(logged_in(&logins)));
         assert!(!logins.admit(&request(Method::GET, "/", &[("cookie", &first)])));
     }
 
     #[test]
     fn a_cookie_is_good_for_our_own_page_alone() {
-        let logins = PageLogins::new("7");
-        let cookie = logged_in(&logins);
+        let logins = PageLogins::new("7", &["/assets/"]);
+        let (cookie, key) = logged_in(&logins);
         let with = |method: Method, headers: &[(&str, &str)]| {
-            let mut all = vec![("cookie", cookie.as_str())];
+            let mut all = vec![("cookie", cookie.as_str()), ("x-attache-page", key.as_str())];
             all.extend_from_slice(headers);
-            logins.admit(&request(method, "/acp", &all))
+            let is_socket = headers.iter().any(|(name, _)| *name == "upgrade");
+            let uri = if is_socket { format!("/acp?page={key}") } else { "/acp".to_owned() };
+            logins.admit(&request(method, &uri, &all))
         };
         assert!(with(Method::GET, &[]));
         assert!(with(Method::GET, &[("sec-fetch-site", "none")]));
@@ -240,6 +301,37 @@ mod tests {
         assert!(logins.admit(&request(Method::GET, "/", &[("cookie", &many)])));
         for wrong in [String::new(), format!("{cookie}0"), cookie.replace("_7=", "_8=")] {
             assert!(!logins.admit(&request(Method::GET, "/", &[("cookie", &wrong)])), "{wrong}");
+        }
+    }
+
+    /// Whoever else gets the cookie, such as a server at another port of this host, has nothing of it.
+    #[test]
+    fn the_cookie_alone_opens_nothing_but_the_files_of_the_page() {
+        let logins = PageLogins::new("7", &["/assets/"]);
+        let ((cookie, key), (_, another)) = (logged_in(&logins), logged_in(&logins));
+        let is_admitted = |method: Method, uri: &str, headers: &[(&str, &str)]| {
+            let mut all = vec![("cookie", cookie.as_str()), ("origin", "http://localhost:7")];
+            all.extend_from_slice(headers);
+            logins.admit(&request(method, uri, &all))
+        };
+        let socket = ("upgrade", "websocket");
+        assert!(is_admitted(Method::GET, "/", &[]) && is_admitted(Method::GET, "/assets/1/main.js", &[]));
+        assert!(is_admitted(Method::GET, "/api/sessions", &[("x-attache-page", &key)]));
+        assert!(is_admitted(Method::GET, &format!("/acp?page={key}"), &[socket]));
+        let (known, wrong) = (("x-attache-page", key.as_str()), ("x-attache-page", another.as_str()));
+        for (method, uri, headers) in [
+            (Method::GET, "/api/sessions".to_owned(), vec![]),
+            (Method::GET, "/api/sessions".to_owned(), vec![wrong]),
+            (Method::GET, "/api/sessions".to_owned(), vec![known, known]),
+            (Method::GET, format!("/api/sessions?page={key}"), vec![]),
+            (Method::POST, "/".to_owned(), vec![]),
+            (Method::POST, "/assets/1/main.js".to_owned(), vec![]),
+            (Method::GET, "/acp".to_owned(), vec![socket]),
+            (Method::GET, "/acp".to_owned(), vec![socket, known]),
+            (Method::GET, format!("/acp?page={another}"), vec![socket]),
+            (Method::GET, format!("/acp?page={key}&page={key}"), vec![socket]),
+        ] {
+            assert!(!is_admitted(method, &uri, &headers), "{uri} {headers:?}");
         }
     }
 }

@@ -1,6 +1,10 @@
 // The page as a client of the agent: JSON-RPC over a WebSocket that comes back by itself.
 
+import { pageKey } from "./api.js";
+
 const PAUSES = [250, 1000, 2000, 5000, 15_000];
+// What is asked of people.
+const QUESTIONS = ["session/request_permission", "elicitation/create"];
 
 export class AcpError extends Error {
   constructor({ code, message }) {
@@ -16,10 +20,14 @@ export class Acp extends EventTarget {
   #waiting = new Map();
   #tries = 0;
   #sessions = new Map();
+  // Questions that nobody here has answered, by their ids: whoever looks at the session next is asked.
+  #asked = new Map();
 
-  // What a session is told goes to its listener: `update`, `ask`, `withdrawn`, and `lost` when the connection was cut.
+  // What a session is told goes to its listener: `update`, `ask`, `withdrawn`, `visited`, and `lost` when the connection was
+  // cut.
   listen(session, listener) {
     this.#sessions.set(session, listener);
+    for (const [id, { method, params }] of this.#asked) if (params.sessionId === session) listener.ask(id, method, params);
   }
 
   forget(session) {
@@ -37,6 +45,7 @@ export class Acp extends EventTarget {
   }
 
   answer(id, result) {
+    this.#asked.delete(id);
     this.#send({ id, result });
   }
 
@@ -61,7 +70,7 @@ export class Acp extends EventTarget {
   }
 
   async #connect() {
-    const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp`;
+    const address = `${location.protocol === "https:" ? "wss" : "ws"}://${location.host}/acp?page=${pageKey()}`;
     const socket = new WebSocket(address);
     await new Promise((resolve, reject) => {
       socket.addEventListener("open", resolve, { once: true });
@@ -73,7 +82,7 @@ export class Acp extends EventTarget {
     await this.#ask("initialize", {
       protocolVersion: 1,
       clientInfo: { name: "attache-page", title: "The page of attache", version: "1" },
-      clientCapabilities: {},
+      clientCapabilities: { elicitation: { form: {}, url: {} } },
     });
     this.#tries = 0;
   }
@@ -84,6 +93,7 @@ export class Acp extends EventTarget {
     this.#ready = null;
     for (const { reject } of this.#waiting.values()) reject(new Error("The connection was cut."));
     this.#waiting.clear();
+    this.#asked.clear();
     if (this.#sessions.size === 0) return;
     const pause = PAUSES[Math.min(this.#tries++, PAUSES.length - 1)];
     setTimeout(() => this.#connected().then(() => this.#tell("lost"), () => this.#lost(this.#socket)), pause);
@@ -103,8 +113,13 @@ export class Acp extends EventTarget {
     }
     const listener = this.#sessions.get(message.params?.sessionId);
     if (message.method === "session/update") listener?.update(message.params.update);
-    else if (message.method === "session/request_permission" && listener) listener.ask(message.id, message.params);
-    else if (message.method === "$/cancel_request") this.#tell("withdrawn", message.params?.requestId);
+    else if (QUESTIONS.includes(message.method) && message.params?.sessionId) {
+      this.#asked.set(message.id, message);
+      listener?.ask(message.id, message.method, message.params);
+    } else if (message.method === "$/cancel_request") {
+      this.#asked.delete(message.params?.requestId);
+      this.#tell("withdrawn", message.params?.requestId);
+    } else if (message.method === "elicitation/complete") this.#tell("visited", message.params?.elicitationId);
     else if (message.id !== undefined) this.#send({ id: message.id, error: { code: -32601, message: "this page can't do that" } });
   }
 }

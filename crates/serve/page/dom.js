@@ -6,6 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const ATTRIBUTES = new Set([
   "id", "class", "type", "name", "value", "placeholder", "title", "role", "tabindex", "for", "rows", "open", "lang",
   "disabled", "selected", "checked", "autocomplete", "spellcheck", "enterkeyhint", "maxlength", "download", "hidden",
+  "required", "minlength", "min", "max", "step", "multiple",
 ]);
 const DRAWN = new Set([
   "viewBox", "d", "x", "y", "x1", "y1", "x2", "y2", "cx", "cy", "r", "rx", "width", "height", "class", "role", "id",
@@ -112,6 +113,7 @@ const ICONS = {
   other: "M8 2.5 13 5.3v5.4L8 13.5 3 10.7V5.3z",
   task: "M4 3v7a2 2 0 0 0 2 2h6M9.5 9.5 12 12l-2.5 2.5M4 5.5h6",
   check: "M3 8.5 6.5 12 13 4.5",
+  attach: "M12.5 7.5 7.6 12.4a2.9 2.9 0 0 1-4.1-4.1l5.3-5.3a1.9 1.9 0 0 1 2.7 2.7L6.3 10.9a.9.9 0 0 1-1.3-1.3L9.6 5",
 };
 
 export function icon(name) {

@@ -97,15 +97,26 @@ export class LiveTurn {
   }
 }
 
-function attached(content) {
-  return content ? `[${content.name ?? content.uri ?? content.type}]` : "";
+export function attached(content) {
+  if (!content) return "";
+  const uri = content.uri ?? content.resource?.uri;
+  return `[${content.name ?? (uri ? nameOf(uri) : content.type)}] `;
+}
+
+function nameOf(uri) {
+  const last = uri.split("/").pop() || uri;
+  try {
+    return decodeURIComponent(last);
+  } catch {
+    return last;
+  }
 }
 
 export function liveCall(update) {
   const isOver = ["completed", "failed"].includes(update.status);
   const denied = update._meta?.attache?.denied;
   return call({
-    name: update._meta?.attache?.tool ?? update.kind ?? "tool",
+    name: update.name ?? update._meta?.attache?.tool ?? update.kind ?? "tool",
     title: update.title ?? "",
     kind: TOOL_KINDS[update.kind],
     outcome: update.status === "failed" ? "failed" : isOver ? "done" : "open",

@@ -1,7 +1,7 @@
 // The page: which view is shown, keys, colours, the login that ran out.
 
 import { Acp } from "./acp.js";
-import { json } from "./api.js";
+import { json, takeKey } from "./api.js";
 import { button, el, icon, replace } from "./dom.js";
 import { showDiff } from "./diff.js";
 import { SessionList } from "./list.js";
@@ -14,6 +14,7 @@ const KEYS = [
   ["d", "Details"], ["n", "New session"], ["u", "Usage"], ["t", "Dark or light"], ["?", "These keys"],
 ];
 
+takeKey();
 const acp = new Acp();
 const main = el("main", { id: "main", tabindex: -1 });
 const list = new SessionList({ begin: () => void begin(), theme: changeTheme, help: () => dialog("Keys", keysTable()) });

@@ -1,15 +1,19 @@
 // One session: its conversation from the store, the turn that runs from the agent itself, and what a person says.
 
-import { json, session } from "./api.js";
+import { download, json, session } from "./api.js";
+import { Attachments, blocksOf } from "./attachments.js";
 import { button, el, icon, replace } from "./dom.js";
 import { Facts, titleOf } from "./facts.js";
 import { STATES, clock, compact, dollars, isActive, minutes } from "./format.js";
-import { LiveTurn, liveCall } from "./live.js";
+import { LiveTurn, attached } from "./live.js";
 import { showPathsFrom, storedPart } from "./parts.js";
+import { Questions } from "./questions.js";
 import { Timeline } from "./timeline.js";
 
 const LOOK = 1000;
 const PAGE_ROWS = 400;
+// About as many as are laid out at the end of a conversation.
+const FIRST_ROWS = 30;
 const KEPT_ROWS = 30_000;
 const GUESSED = { user: 76, assistant: 64, system: 40 };
 const EXPORTS = [["md", "Markdown"], ["html", "HTML"], ["jsonl", "JSONL, to import"], ["json", "JSON"], ["csv", "CSV"]];
@@ -30,7 +34,8 @@ export class SessionView {
   #timer = null;
   #isOpen = null;
   #isClosed = false;
-  #asked = [];
+  #questions = null;
+  #attachments = null;
   #options = [];
   #parts = {};
   // What of the store is on the screen, to know when it is another.
@@ -52,19 +57,17 @@ export class SessionView {
     parts.state = el("span", { class: "session-state", role: "status", "aria-live": "polite" });
     parts.scroller = el("div", { class: "conversation", tabindex: 0, role: "region", "aria-label": "Conversation" });
     parts.latest = el("button", { type: "button", class: "latest", hidden: true, on: { click: () => this.#timeline.follow() } }, icon("down"), "Latest");
-    parts.questions = el("div", { class: "questions", role: "region", "aria-label": "Questions of the agent", "aria-live": "assertive" });
+    this.#questions = new Questions((id, result) => this.#acp.answer(id, result), () => parts.text.focus());
+    this.#attachments = new Attachments((error) => this.#fail(error));
     parts.queue = el("ul", { class: "queue", "aria-label": "Prompts that wait", hidden: true });
     parts.error = el("p", { class: "error-line", role: "alert", hidden: true });
     parts.details = button("Details (d)", "info", () => this.toggleFacts(), { "aria-expanded": "false", "aria-controls": "facts" });
-    parts.exports = el("div", { class: "menu", role: "menu", hidden: true }, EXPORTS.map(([format, name]) => {
-      const link = el("a", { role: "menuitem", download: "" }, name);
-      link.href = session(this.#id, `/export?format=${format}`);
-      return link;
-    }));
+    parts.exports = el("div", { class: "menu", role: "menu", hidden: true }, EXPORTS.map(([format, name]) =>
+      el("button", { type: "button", role: "menuitem", on: { click: () => void download(session(this.#id, `/export?format=${format}`)).catch((error) => this.#fail(error)) } }, name)));
     const exporting = button("Export", "export", () => {
       parts.exports.hidden = !parts.exports.hidden;
       exporting.setAttribute("aria-expanded", String(!parts.exports.hidden));
-      if (!parts.exports.hidden) parts.exports.querySelector("a").focus();
+      if (!parts.exports.hidden) parts.exports.querySelector("button").focus();
     }, { "aria-haspopup": "menu", "aria-expanded": "false" });
     parts.exports.addEventListener("click", () => (parts.exports.hidden = true));
     parts.exports.addEventListener("keydown", (event) => {
@@ -79,7 +82,7 @@ export class SessionView {
       el("div", { class: "actions" },
         button("Compare with another session", "diff", () => actions.compare(this.#id)),
         el("div", { class: "with-menu" }, exporting, parts.exports), parts.details));
-    this.element = el("div", { class: "session" }, el("div", { class: "talk" }, head, parts.scroller, parts.latest, el("div", { class: "foot" }, parts.questions, parts.queue, parts.error, this.#composer())), this.#facts.element);
+    this.element = el("div", { class: "session" }, el("div", { class: "talk" }, head, parts.scroller, el("div", { class: "foot" }, parts.latest, this.#questions.element, parts.queue, parts.error, this.#composer())), this.#facts.element);
     const view = this;
     this.#timeline = new Timeline(parts.scroller, {
       guess: (index) => this.#guess(index),
@@ -98,7 +101,9 @@ export class SessionView {
     parts.send = el("button", { type: "submit", class: "send", "aria-label": "Send", title: "Send (Enter)" }, icon("send"));
     parts.stop = el("button", { type: "button", class: "stop", "aria-label": "Stop the turn", title: "Stop the turn (Esc)", hidden: true, on: { click: () => this.cancel() } }, icon("stop"));
     parts.options = el("div", { class: "options" });
-    const form = el("form", { class: "composer" }, parts.text, el("div", { class: "composer-foot" }, parts.options, parts.stop, parts.send));
+    const files = this.#attachments;
+    const form = el("form", { class: "composer" }, files.list, parts.text, files.input, el("div", { class: "composer-foot" }, files.button, parts.options, parts.stop, parts.send));
+    files.takeFrom(form);
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       void this.#say();
@@ -127,15 +132,19 @@ export class SessionView {
     this.#shown = stored(head);
     showPathsFrom(head.workspace_root);
     this.#setOutline(outline.messages, head);
-    this.#timeline.changed();
     const at = message ? this.#messages.findIndex(([, , , id]) => id === message) : -1;
-    if (at >= 0) this.#timeline.show(this.#starts[at]);
+    // What will be in sight is asked for before anything is laid out.
+    const first = at >= 0 ? this.#starts[at] : Math.max(0, this.#stored - FIRST_ROWS);
+    if (this.#stored > 0) void this.#load(first).catch((error) => this.#fail(error));
+    this.#timeline.changed();
+    if (at >= 0) this.#timeline.show(first);
     else this.#timeline.follow();
     if (outline.next !== null) await this.#restOfOutline(outline.next, message, at >= 0);
     this.#acp.listen(this.#id, {
       update: (update) => this.#update(update),
-      ask: (id, params) => this.#ask(id, params),
-      withdrawn: (id) => this.#withdrawn(id),
+      ask: (...question) => this.#ask(...question),
+      withdrawn: (id) => this.#questions.withdrawn(id),
+      visited: (address) => this.#questions.visited(address),
       lost: () => this.#again(),
     });
     if (isActive(head.status)) await this.#join().catch((error) => this.#fail(error));
@@ -235,8 +244,7 @@ export class SessionView {
     if (isActive(head.status)) this.#live.keepLast();
     else {
       this.#live.clear();
-      this.#parts.questions.replaceChildren();
-      this.#asked = [];
+      this.#questions.endTurn();
     }
     this.#setOutline([...kept, ...messages], head);
     for (const key of this.#pages.keys()) if (key >= from) this.#pages.delete(key);
@@ -259,8 +267,7 @@ export class SessionView {
     const wasOpen = this.#isOpen;
     this.#isOpen = null;
     this.#live.clear();
-    this.#asked = [];
-    this.#parts.questions.replaceChildren();
+    this.#questions.clear();
     this.#timeline.changed(this.#stored);
     if (wasOpen) await this.#join().catch((error) => this.#fail(error));
   }
@@ -289,39 +296,14 @@ export class SessionView {
     this.#dirty.add(at);
   }
 
-  #ask(id, { toolCall, options }) {
-    const asks = { permission: "The agent asks for permission", answer: "The agent asks you", mode: "The agent proposes another mode" };
-    const card = el("section", { class: "question", tabindex: -1, "aria-label": asks[toolCall._meta?.attache?.asks] ?? asks.permission });
-    const answer = (optionId) => {
-      this.#acp.answer(id, { outcome: { outcome: "selected", optionId } });
-      this.#withdrawn(id);
-      this.#parts.text.focus();
-    };
-    const shown = liveCall({ status: "pending", ...toolCall });
-    shown.open = true;
-    shown.dispatchEvent(new Event("toggle"));
-    card.append(el("h2", null, card.getAttribute("aria-label")), el("div", { class: "asked" }, shown), el("div", { class: "choices" }, options.map((option, index) =>
-      el("button", { type: "button", class: `choice-button ${option.kind.startsWith("allow") ? "allow" : "reject"} ${option.kind}`, data: { option: option.optionId }, on: { click: () => answer(option.optionId) } },
-        option.name, index < 9 ? el("kbd", { "aria-hidden": "true" }, String(index + 1)) : null))));
-    this.#asked.push({ id, card, options, answer });
-    void this.#look();
-    this.#parts.questions.append(card);
+  #ask(id, method, params) {
+    const card = this.#questions.ask(id, method, params);
+    void this.#look().catch((error) => this.#fail(error));
     if (document.activeElement === document.body || document.activeElement === this.#parts.scroller) card.focus();
   }
 
-  #withdrawn(id) {
-    this.#asked = this.#asked.filter((question) => {
-      if (question.id === id) question.card.remove();
-      return question.id !== id;
-    });
-  }
-
-  // The digit of a choice, while no text is typed.
   choose(digit) {
-    const [question] = this.#asked;
-    const option = question?.options[digit - 1];
-    if (option) question.answer(option.optionId);
-    return Boolean(option);
+    return this.#questions.choose(digit);
   }
 
   cancel() {
@@ -330,18 +312,25 @@ export class SessionView {
 
   async #say() {
     const text = this.#parts.text.value.trim();
-    if (!text) return;
+    if (!text && this.#attachments.isEmpty) return;
     this.#parts.error.hidden = true;
     this.#parts.text.value = "";
     this.#fit();
+    const files = this.#attachments.take();
+    const prompt = await blocksOf(files).catch((error) => {
+      this.#attachments.putBack(files);
+      this.#fail(error);
+    });
+    if (prompt === undefined) return;
+    if (text) prompt.push({ type: "text", text });
     try {
       await this.#join();
       const waits = isActive(this.#head.status);
-      if (!waits) this.#update({ sessionUpdate: "user_message_chunk", content: { type: "text", text } });
+      if (!waits) for (const content of prompt) this.#update({ sessionUpdate: "user_message_chunk", content });
       this.#timeline.follow();
       this.#parts.stop.hidden = false;
       setTimeout(() => void this.#look(), 150);
-      const turn = this.#acp.request("session/prompt", { sessionId: this.#id, prompt: [{ type: "text", text }] });
+      const turn = this.#acp.request("session/prompt", { sessionId: this.#id, prompt });
       if (waits) setTimeout(() => void this.#showQueue(), 150);
       await turn;
     } catch (error) {
@@ -356,7 +345,7 @@ export class SessionView {
     const { queued } = await this.#acp.request("_attache/queue/list", { sessionId: this.#id });
     queue.hidden = queued.length === 0;
     replace(queue, queued.map(({ messageId, prompt }) => {
-      const text = prompt.map((block) => block.text ?? `[${block.name ?? block.type}]`).join(" ");
+      const text = prompt.map((block) => block.text ?? attached(block)).join(" ");
       return el("li", null, el("span", { class: "faint" }, "Next"), el("span", { class: "ellipsis" }, text),
         button("Take it back", "close", async () => {
           await this.#acp.request("_attache/queue/cancel", { sessionId: this.#id, messageId }).catch((error) => this.#fail(error));

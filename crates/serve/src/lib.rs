@@ -24,6 +24,7 @@ pub use acp::ACP_PATH;
 pub use admission::{CallerLimits, ServeLimits};
 pub use chat::CHAT_PATH;
 pub use metrics::{PromptWay, ServerMetrics};
+pub use page::STATIC_PATHS;
 pub use server::{AgentServer, EVENT_PATHS, HOOKS_PATH, OPEN_PATHS, ServeSettings};
 pub use triggers::{
     Cron, CronError, HookKey, PromptTemplate, ScheduleEntry, Trigger, TriggerHost, Triggers, Webhook,

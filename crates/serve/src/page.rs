@@ -1,6 +1,9 @@
 //! The page: static files that are part of the binary, under a policy that lets nothing else in. Makes no
 //! HTML: everything of others is put into the page by its own code, as text.
 
+use std::sync::LazyLock;
+
+use attache_core::prompt::digest;
 use attache_http::{LOGIN_PATH, PageLogins, refusal};
 use axum::Router;
 use axum::body::Body;
@@ -23,10 +26,13 @@ const CSS: &str = "text/css; charset=utf-8";
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
+/// Below this are files that are the same for everybody.
+pub const STATIC_PATHS: &[&str] = &["/assets/"];
+
 const INDEX: &str = include_str!("../page/index.html");
 
 /// Name, kind and content.
-const ASSETS: [(&str, &str, &str); 16] = [
+const ASSETS: [(&str, &str, &str); 19] = [
     ("style.css", CSS, include_str!("../page/style.css")),
     ("icon.svg", SVG, include_str!("../page/icon.svg")),
     ("main.js", SCRIPT, include_str!("../page/main.js")),
@@ -35,6 +41,9 @@ const ASSETS: [(&str, &str, &str); 16] = [
     ("dom.js", SCRIPT, include_str!("../page/dom.js")),
     ("format.js", SCRIPT, include_str!("../page/format.js")),
     ("list.js", SCRIPT, include_str!("../page/list.js")),
+    ("attachments.js", SCRIPT, include_str!("../page/attachments.js")),
+    ("form.js", SCRIPT, include_str!("../page/form.js")),
+    ("questions.js", SCRIPT, include_str!("../page/questions.js")),
     ("session.js", SCRIPT, include_str!("../page/session.js")),
     ("timeline.js", SCRIPT, include_str!("../page/timeline.js")),
     ("markdown.js", SCRIPT, include_str!("../page/markdown.js")),
@@ -45,22 +54,40 @@ const ASSETS: [(&str, &str, &str); 16] = [
     ("usage.js", SCRIPT, include_str!("../page/usage.js")),
 ];
 
+/// What the addresses of this version's files have in them: another version has other addresses, so browsers
+/// need not ask again for what they have.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let all: String = ASSETS.iter().map(|(name, _, content)| format!("{name}\n{content}\n")).collect();
+    digest(all.as_bytes())[..16].to_owned()
+});
+
+static INDEX_OF_VERSION: LazyLock<String> =
+    LazyLock::new(|| INDEX.replace("/assets/", &format!("/assets/{}/", *VERSION)));
+
+/// How long an answer may be used again without asking.
+#[derive(Clone, Copy, Debug)]
+enum Reuse {
+    /// The next version has another file at this address.
+    Never,
+    Always,
+}
+
 pub(crate) fn page_router(logins: PageLogins) -> Router {
     Router::new()
-        .route("/", get(|| async { file(HTML, INDEX) }))
-        .route("/assets/{name}", get(asset))
+        .route("/", get(|| async { file(HTML, &INDEX_OF_VERSION, Reuse::Never) }))
+        .route("/assets/{version}/{name}", get(asset))
         .route(LOGIN_PATH, post(new_link))
         .with_state(logins)
 }
 
-async fn asset(Path(name): Path<String>) -> Response {
-    match ASSETS.iter().find(|(known, _, _)| *known == name) {
-        Some((_, kind, content)) => file(kind, content),
+async fn asset(Path((version, name)): Path<(String, String)>) -> Response {
+    match ASSETS.iter().find(|(known, _, _)| *known == name && version == *VERSION) {
+        Some((_, kind, content)) => file(kind, content, Reuse::Always),
         None => refusal(StatusCode::NOT_FOUND, "the page has no such file"),
     }
 }
 
-fn file(kind: &'static str, content: &'static str) -> Response {
+fn file(kind: &'static str, content: &'static str, reuse: Reuse) -> Response {
     let mut response = Response::new(Body::from(content));
     let headers = response.headers_mut();
     for (name, value) in [
@@ -68,8 +95,13 @@ fn file(kind: &'static str, content: &'static str) -> Response {
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
-        // The next version of the server has other files under the same names.
-        (CACHE_CONTROL, "no-cache"),
+        (
+            CACHE_CONTROL,
+            match reuse {
+                Reuse::Never => "no-cache",
+                Reuse::Always => "private, max-age=31536000, immutable",
+            },
+        ),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     ] {

@@ -1,4 +1,5 @@
-//! The login of a page: a link that works once becomes a cookie, which is good for our own page alone.
+//! The login of a page: a link that works once becomes a cookie and a key, which are good for our own page
+//! alone.
 
 use attache_testkit::binary::Home;
 
@@ -21,6 +22,12 @@ fn cookie(answer: &HttpAnswer) -> String {
         assert!(cookie.contains(word), "{cookie}");
     }
     cookie.split(';').next().unwrap().to_owned()
+}
+
+/// What the page brings beside the cookie.
+fn key(answer: &HttpAnswer) -> String {
+    let (_, rest) = answer.body.split_once("#login=").unwrap_or_else(|| panic!("no key: {answer:?}"));
+    rest.split('"').next().unwrap().to_owned()
 }
 
 #[tokio::test]
@@ -57,9 +64,9 @@ async fn a_cookie_is_good_for_our_own_page_alone() {
     let (server, link) = opened().await;
     let own = format!("http://{}", server.address);
     let login = server.request(("GET", &link), &[NO_TOKEN], "").await;
-    let cookie = cookie(&login);
+    let (cookie, key) = (cookie(&login), key(&login));
     let with = async |route: (&str, &str), more: &[(&str, &str)]| {
-        let mut headers = vec![NO_TOKEN, ("cookie", cookie.as_str())];
+        let mut headers = vec![NO_TOKEN, ("cookie", cookie.as_str()), ("x-attache-page", key.as_str())];
         headers.extend_from_slice(more);
         server.request(route, &headers, &hello().to_string()).await.status
     };
@@ -72,12 +79,13 @@ async fn a_cookie_is_good_for_our_own_page_alone() {
     assert_eq!(with(("GET", "/api/sessions"), &[("authorization", "Bearer 00")]).await, 401);
     // Its page can't log in anew for ever; who has the token makes links.
     assert_eq!(with(("POST", "/login"), &[origin]).await, 403);
+    let (cookie, target) = (("cookie", cookie.as_str()), format!("/acp?page={key}"));
     for (headers, expected) in [
-        (vec![NO_TOKEN, ("cookie", cookie.as_str()), origin], "HTTP/1.1 101"),
-        (vec![NO_TOKEN, ("cookie", cookie.as_str())], "HTTP/1.1 401"),
+        (vec![NO_TOKEN, cookie, origin], "HTTP/1.1 101"),
+        (vec![NO_TOKEN, cookie], "HTTP/1.1 401"),
         (vec![NO_TOKEN, origin], "HTTP/1.1 401"),
     ] {
-        let (_, answer) = sockets::bare(&server.address, "", &headers).await;
+        let (_, answer) = sockets::bare_at(&server.address, "", &target, &headers).await;
         assert!(answer.starts_with(expected), "{headers:?}: {answer}");
     }
     let made = server.request(("POST", "/login"), &[], "").await;
@@ -93,14 +101,39 @@ async fn the_page_and_its_files_are_told_what_they_are() {
     let index = server.request(("GET", "/"), &[], "").await;
     let names = index.body.split('"').filter_map(|word| word.strip_prefix("/assets/"));
     let names: Vec<&str> = names.collect();
-    assert!(names.contains(&"main.js") && names.contains(&"style.css"), "{names:?}");
+    for wanted in ["/main.js", "/style.css"] {
+        assert!(names.iter().any(|name| name.ends_with(wanted)), "{names:?}");
+    }
+    // What is at an address for ever need not be asked for again; what names those addresses is.
+    assert_eq!(index.header("cache-control"), Some("no-cache"));
     for name in names {
         let file = server.request(("GET", &format!("/assets/{name}")), &[], "").await;
         assert_eq!((file.status, file.header("x-content-type-options")), (200, Some("nosniff")), "{name}");
         assert!(!file.body.is_empty(), "{name}");
+        assert_eq!(file.header("cache-control"), Some("private, max-age=31536000, immutable"), "{name}");
     }
-    for nothing in ["/assets/none.js", "/assets/..%2findex.html", "/assets/"] {
+    let another = "/assets/0123456789abcdef/main.js";
+    for nothing in ["/assets/main.js", another, "/assets/..%2findex.html", "/assets/"] {
         assert_eq!(server.request(("GET", nothing), &[], "").await.status, 404, "{nothing}");
+    }
+    server.stop().await;
+}
+
+/// Browsers give it to each server of this host, at whatever port.
+#[tokio::test]
+async fn who_has_the_cookie_alone_sees_nothing_of_anybody() {
+    let (server, link) = opened().await;
+    let own = format!("http://{}", server.address);
+    let login = server.request(("GET", &link), &[NO_TOKEN], "").await;
+    let cookie = cookie(&login);
+    let headers = [NO_TOKEN, ("cookie", cookie.as_str()), ("origin", own.as_str())];
+    assert_eq!(server.request(("GET", "/"), &headers, "").await.status, 200);
+    for route in [("GET", "/api/sessions"), ("GET", "/metrics"), ("POST", "/acp"), ("POST", "/api/chat")] {
+        assert_eq!(server.request(route, &headers, &hello().to_string()).await.status, 401, "{route:?}");
+    }
+    for target in ["/acp", "/acp?page=", &format!("/acp?page={}", "0".repeat(64))] {
+        let (_, answer) = sockets::bare_at(&server.address, "", target, &headers).await;
+        assert!(answer.starts_with("HTTP/1.1 401"), "{target}: {answer}");
     }
     server.stop().await;
 }

@@ -10,7 +10,7 @@ use crate::server::Server;
 
 const SCRIPT: &str = include_str!("../page/model.script");
 const PRICE: &str = "[providers.script.models.default]\n\
-     price = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }\n";
+     price = { input = 3.0, output = 15.0, cache_read = 0.3, cache_write = 3.75 }\nimages = true\n";
 
 const LIMITER: &str = "pub struct Limiter {\n    start: Instant,\n    window: Duration,\n    count: u32,\n    limit: u32,\n}\n\n\
      impl Limiter {\n    pub fn allow(&mut self, now: Instant) -> bool {\n        if now >= self.start + self.window {\n\
@@ -18,7 +18,7 @@ const LIMITER: &str = "pub struct Limiter {\n    start: Instant,\n    window: Du
      \x20       self.count <= self.limit\n    }\n}\n";
 
 /// What has to be said to hold: its steps, and what is judged over all of them.
-const LEAST_STEPS: usize = 19;
+const LEAST_STEPS: usize = 26;
 
 async fn opened() -> (Server, String) {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT);
@@ -30,6 +30,9 @@ async fn opened() -> (Server, String) {
     std::fs::write(home.workspace().join("src/main.rs"), "fn main() {}\n").unwrap();
     let hostile = "<img src=x onerror=window.broken=10>.txt";
     std::fs::write(home.workspace().join(hostile), "<script>window.broken=30</script>\n").unwrap();
+    let project = home.workspace().join("project/.attache");
+    std::fs::create_dir_all(&project).unwrap();
+    std::fs::write(project.join("config.toml"), "[limits]\nmax_steps = 50\n").unwrap();
     let mut server = Server::of(home, &["--open"]).await;
     let told = server.next_line().await;
     let (_, link) = told.split_once(&server.address).unwrap_or_else(|| panic!("{told}"));

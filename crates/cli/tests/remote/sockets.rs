@@ -22,8 +22,17 @@ pub(crate) const UPGRADE: [(&str, &str); 4] = [
 
 /// The bytes behind the handshake, and its answer.
 pub(crate) async fn bare(address: &str, token: &str, headers: &[(&str, &str)]) -> (TcpStream, String) {
+    bare_at(address, token, "/acp", headers).await
+}
+
+pub(crate) async fn bare_at(
+    address: &str,
+    token: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+) -> (TcpStream, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let request = head(address, token, ("GET", "/acp"), &UPGRADE, headers);
+    let request = head(address, token, ("GET", target), &UPGRADE, headers);
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = Vec::new();
     // Byte by byte: what follows is not part of the answer.

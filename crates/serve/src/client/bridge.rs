@@ -167,8 +167,8 @@ impl Bridge {
         loop {
             let memory = match self.link.forward(opened, &mut self.ends).await {
                 ForwardEnd::EditorLeft => return,
-                ForwardEnd::SocketLost => ServerMemory::Remembers,
-                ForwardEnd::ConnectionOver => {
+                ForwardEnd::SocketLost if self.link.lost().is_some() => ServerMemory::Remembers,
+                ForwardEnd::SocketLost | ForwardEnd::ConnectionOver => {
                     self.forget("the server ended the connection while this was under way").await;
                     ServerMemory::Forgot
                 }

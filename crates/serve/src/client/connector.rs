@@ -46,8 +46,15 @@ pub(super) struct LostConnection {
 
 pub(super) struct OpenedSocket {
     pub(super) socket: ServerSocket,
+    /// `None` for what is no attache: nothing of such a connection outlives its WebSocket.
+    pub(super) known_as: Option<KnownConnection>,
+}
+
+/// What a server says of a connection that can be resumed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct KnownConnection {
     pub(super) id: String,
-    /// How many of our messages have arrived on this connection.
+    /// How many of our messages have arrived on it.
     pub(super) received: u64,
 }
 
@@ -160,17 +167,17 @@ impl ServerConnector {
         }
         let headers = response.headers();
         let named = |what: &'static str| text(headers, &HeaderName::from_static(what));
-        let missing = |what: &str| ConnectFailure::NoServer(self.name(), format!("its answer has no {what}"));
         if named("sec-websocket-accept").as_deref() != Some(&accept_key(&key)) {
-            return Err(missing("right `Sec-WebSocket-Accept`"));
+            let reason = "its answer has no right `Sec-WebSocket-Accept`";
+            return Err(ConnectFailure::NoServer(self.name(), reason.to_owned()));
         }
-        let id = named("acp-connection-id").ok_or_else(|| missing("`Acp-Connection-Id`"))?;
         let received = named("acp-received").and_then(|count| count.parse().ok());
-        let received = received.ok_or_else(|| missing("`Acp-Received`: it is no attache"))?;
+        let known_as =
+            named("acp-connection-id").zip(received).map(|(id, received)| KnownConnection { id, received });
         let upgraded = response.upgrade().await.map_err(|error| self.unreachable(&error))?;
         let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
         let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
-        Ok(OpenedSocket { socket, id, received })
+        Ok(OpenedSocket { socket, known_as })
     }
 }
 

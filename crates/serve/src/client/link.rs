@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error as SocketError, Message, Utf8Bytes};
 
-use super::connector::{LostConnection, OpenedSocket, ServerSocket};
+use super::connector::{KnownConnection, LostConnection, OpenedSocket, ServerSocket};
 use super::memory::ConversationMemory;
 use crate::limits::{ANSWERS_TIME, FAREWELL_TIME, PING_TIME, PONG_TIME, UNCONFIRMED_BYTES};
 
@@ -119,8 +119,7 @@ impl ServerLink {
 
     /// Forwards messages in both directions until the WebSocket ends, and keeps what a new one would need.
     pub(super) async fn forward(&mut self, opened: OpenedSocket, ends: &mut EditorEnds) -> ForwardEnd {
-        self.id = Some(opened.id);
-        self.confirm(opened.received);
+        self.known_as(opened.known_as);
         let (mut sink, mut stream) = opened.socket.split();
         if self.send_again(&mut sink).await.is_err() {
             return ForwardEnd::SocketLost;
@@ -176,6 +175,11 @@ impl ServerLink {
                 return ForwardEnd::SocketLost;
             }
         }
+    }
+
+    fn known_as(&mut self, connection: Option<KnownConnection>) {
+        self.confirm(connection.as_ref().map_or(0, |connection| connection.received));
+        self.id = connection.map(|connection| connection.id);
     }
 
     async fn send_again(&self, sink: &mut SplitSink<ServerSocket, Message>) -> Result<(), SocketError> {
