@@ -15,13 +15,13 @@ use tokio::process::Child;
 use crate::cuts::{CuttingProxy, wanted_cuts};
 use crate::server::{PATIENCE, SCRIPT, ServedAgent, Server};
 
-struct Bridged {
-    agent: ServedAgent,
+pub(crate) struct Bridged {
+    pub(crate) agent: ServedAgent,
     child: Child,
 }
 
 impl Bridged {
-    async fn start(home: &Home, url: &str) -> Self {
+    pub(crate) async fn start(home: &Home, url: &str) -> Self {
         let mut command = home.command();
         command
             .args(["acp", "--connect", url])
@@ -34,7 +34,7 @@ impl Bridged {
     }
 
     /// The editor leaves; everything on the wire has to have been right.
-    async fn end(mut self) {
+    pub(crate) async fn end(mut self) {
         self.agent.client.end_input();
         let status =
             tokio::time::timeout(Duration::from_secs(3), self.child.wait()).await.expect("it stays").unwrap();
