@@ -18,9 +18,7 @@ export class Questions {
   }
 
   ask(id, method, params) {
-    // A question that is repeated takes the place of itself.
     const call = params.toolCall?.toolCallId ?? params.toolCallId;
-    if (call !== undefined) this.#remove((one) => one.call === call && one.method === method);
     const question = { id, method, call, choices: [], address: params.elicitationId };
     question.card = method === "session/request_permission" ? this.#permission(question, params) : this.#elicitation(question, params);
     this.#asked.push(question);
