@@ -227,6 +227,13 @@ pub(crate) const CONNECTION_KB: Aim = Aim::AtMost(60.0);
 pub(crate) const STATUS_REQUESTS: usize = 1_000;
 pub(crate) const ADDED_MS: Aim = Aim::AtMost(10.0);
 
+/// A page is there before one has looked up from the link.
+pub(crate) const FIRST_PAINT_MS: Aim = Aim::Below(300.0);
+
+/// As long as a session of some weeks.
+pub(crate) const PAGE_TURNS: usize = 4;
+pub(crate) const PAGE_PARTS: usize = 25_000;
+
 /// A chat is there before one has looked up from the keys.
 pub(crate) const FIRST_PROMPT_MS: Aim = Aim::Below(30.0);
 

@@ -1,9 +1,12 @@
 //! `attache serve` with many clients: what a silent one costs, what a thousand of them and a hundred answers
-//! add to a request, and how fast updates come over each way, beside a pipe.
+//! add to a request, how fast updates come over each way, beside a pipe and beside other servers, and when the
+//! page shows a long session.
 
 mod client;
+mod page;
+mod rivals;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Lines, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,6 +25,7 @@ use super::table::{Limit, Row, Table};
 use super::usage::Usage;
 use super::{Place, settle};
 use client::{SocketClient, chat_rate, event_stream_rate};
+use rivals::RIVALS;
 
 /// A running server.
 #[derive(Debug)]
@@ -30,6 +34,8 @@ pub(crate) struct Served {
     address: String,
     token: String,
     workspace: String,
+    /// What a stream of events has in it before its first one.
+    stream_start: Option<&'static [u8]>,
 }
 
 /// What is said to it; the second one as fast as a model speaks.
@@ -38,7 +44,8 @@ const PACED: &str = "on \"paced\"\n  stream 1000000 \"a word or two \" every 20m
 pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
     raise_open_files();
     rates(place, table)?;
-    crowd(place, table)
+    crowd(place, table)?;
+    page::first_paint(place, table)
 }
 
 impl Served {
@@ -49,8 +56,7 @@ impl Served {
         if let Some(search) = std::env::var_os("PATH") {
             command.env("PATH", search);
         }
-        let mut child = command.stdin(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let mut told = BufReader::new(child.stderr.take().context("no stderr")?).lines();
+        let (child, mut told) = Self::child(command.stderr(Stdio::piped()))?;
         let address = loop {
             let line = told.next().context("the server has ended")??;
             if let Some((_, rest)) = line.split_once("ACP at http://") {
@@ -60,7 +66,17 @@ impl Served {
         thread::spawn(move || told.map_while(Result::ok).for_each(drop));
         let token = std::fs::read_to_string(home.path("home/token"))?.trim().to_owned();
         let workspace = home.path("work").to_string_lossy().into_owned();
-        Ok(Self { child, address, token, workspace })
+        Ok(Self { child, address, token, workspace, stream_start: Some(b": here") })
+    }
+
+    /// Started, with the lines of the one of its outputs that is piped.
+    fn child(command: &mut Command) -> Result<(Child, Lines<BufReader<Box<dyn Read + Send>>>)> {
+        let mut child = command.stdin(Stdio::null()).spawn()?;
+        let output: Box<dyn Read + Send> = match (child.stdout.take(), child.stderr.take()) {
+            (Some(output), _) => Box::new(output),
+            (None, errors) => Box::new(errors.context("a server without any output")?),
+        };
+        Ok((child, BufReader::new(output).lines()))
     }
 
     fn usage(&self) -> Result<Usage> {
@@ -101,24 +117,69 @@ fn rates(place: &Place, table: &mut Table) -> Result<()> {
     agent.finish()?;
     let piped = median(&piped)?;
     let served = Served::start(&home)?;
-    let mut socket = SocketClient::open(&served)?;
-    let session = socket.new_session(&served)?;
-    let mut over_socket = Vec::new();
-    let mut over_events = Vec::new();
+    let ours = Rates::of(&served, &prompt.text())?;
     let mut over_chat = Vec::new();
     for _ in 0..SERVED_TURNS {
-        over_socket.push(socket.rate(&session, &prompt.text())?);
-        over_events.push(event_stream_rate(&served, &prompt.text())?);
         over_chat.push(chat_rate(&served, &prompt.text())?);
     }
-    for (way, rates) in [("WebSocket", over_socket), ("HTTP and SSE", over_events), ("AI SDK", over_chat)] {
+    drop(served);
+    for (way, rate) in
+        [("WebSocket", ours.over_socket), ("HTTP and SSE", ours.over_events), ("AI SDK", median(&over_chat)?)]
+    {
         table.push(Row {
             figure: format!("{SERVED_DELTAS} deltas over {way}"),
             unit: "updates/s",
-            value: median(&rates)?,
+            value: rate,
             limit: Limit::new(piped, "the same over a pipe"),
             aim: Some(Aim::AtLeast((piped * aims::SERVED_SHARE).round())),
         });
+    }
+    beside(ours, place, table)
+}
+
+/// Updates per second.
+#[derive(Clone, Copy, Debug)]
+struct Rates {
+    over_socket: f64,
+    over_events: f64,
+}
+
+impl Rates {
+    fn of(served: &Served, prompt: &str) -> Result<Self> {
+        let mut socket = SocketClient::open(served)?;
+        let session = socket.new_session(served)?;
+        let (mut over_socket, mut over_events) = (Vec::new(), Vec::new());
+        for _ in 0..SERVED_TURNS {
+            over_socket.push(socket.rate(&session, prompt)?);
+            over_events.push(event_stream_rate(served, prompt)?);
+        }
+        Ok(Self { over_socket: median(&over_socket)?, over_events: median(&over_events)? })
+    }
+}
+
+/// The official servers. What they serve stores nothing and has no model.
+fn beside(ours: Rates, place: &Place, table: &mut Table) -> Result<()> {
+    for rival in RIVALS {
+        let Some(served) = rival.start(place)? else {
+            eprintln!("   {} is not there: cargo xtask bench builds it, or cargo xtask peers", rival.name());
+            continue;
+        };
+        let theirs = Rates::of(&served, "go")?;
+        for (way, ours, theirs) in [
+            ("WebSocket", ours.over_socket, theirs.over_socket),
+            ("HTTP and SSE", ours.over_events, theirs.over_events),
+        ] {
+            table.push(Row {
+                figure: format!("{SERVED_DELTAS} deltas over {way}, beside {}", rival.name()),
+                unit: "updates/s",
+                value: ours,
+                limit: Limit::new(
+                    theirs,
+                    "its server, an agent that has the updates at once and stores none",
+                ),
+                aim: None,
+            });
+        }
     }
     Ok(())
 }

@@ -17,13 +17,16 @@ pub(crate) fn run(house: &House, words: &[&str]) -> Result<()> {
             package,
         ]))?;
     }
-    run_command(
-        house
-            .cargo()
-            .args(["build", "--quiet", "--release", "--locked", "--manifest-path", "bench/rmcp/Cargo.toml"])
-            .arg("--target-dir")
-            .arg(house.target().join("rmcp")),
-    )?;
+    for rival in ["rmcp", "acp-http"] {
+        run_command(
+            house
+                .cargo()
+                .args(["build", "--quiet", "--release", "--locked", "--manifest-path"])
+                .arg(format!("bench/{rival}/Cargo.toml"))
+                .arg("--target-dir")
+                .arg(house.target().join(rival)),
+        )?;
+    }
     let program = house.target().join("dist/attache-bench");
     run_command(house.program(&program.to_string_lossy()).args(words))
 }

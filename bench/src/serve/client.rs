@@ -15,6 +15,9 @@ use super::Served;
 /// Nothing that is measured takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// For a stream that says nothing before its first event; what is measured begins behind it.
+const STREAM_OPEN_TIME: Duration = Duration::from_millis(50);
+
 /// Whatever begins an event with something in it.
 const DATA: &[u8] = b"data: {";
 
@@ -61,13 +64,14 @@ impl SocketClient {
 
     /// The answer, and how many messages came before it.
     fn answer(&mut self, id: u64) -> Result<(Value, u64)> {
-        let (mark, mut before) = (format!("\"id\":{id},\"result\""), 0);
+        let (update, mut before) = (memmem::Finder::new("\"method\":"), 0);
         loop {
             let text = self.read()?;
-            if text.contains(&mark) {
-                return Ok((serde_json::from_str(text.as_str())?, before));
+            if update.find(text.as_bytes()).is_none() {
+                let answer: Value = serde_json::from_str(text.as_str())?;
+                ensure!(answer["id"] == id && answer["result"].is_object(), "{text}");
+                return Ok((answer, before));
             }
-            ensure!(!text.contains("\"error\":{\"code\""), "{text}");
             before += 1;
         }
     }
@@ -102,14 +106,15 @@ pub(super) fn event_stream_rate(served: &Served, prompt: &str) -> Result<f64> {
     let mut connection = EventStream::open(served, &here)?;
     let params = json!({ "cwd": served.workspace, "mcpServers": [] });
     post(served, &here, &json!({ "jsonrpc": "2.0", "id": 1, "method": "session/new", "params": params }))?;
-    let (text, _) = connection.count_until(b"\"id\":1,\"result\"")?;
-    let from = text.find("\"sessionId\":\"").context("no sessionId")? + 13;
-    let session = text[from..].split('"').next().unwrap_or_default().to_owned();
-    let mut events = EventStream::open(served, &format!("{here}acp-session-id: {session}\r\n"))?;
+    connection.count_until(b"\"sessionId\":\"")?;
+    let (text, _) = connection.count_until(b"\"")?;
+    let session = text.split('"').next().unwrap_or_default().to_owned();
+    let here = format!("{here}acp-session-id: {session}\r\n");
+    let mut events = EventStream::open(served, &here)?;
     let params = json!({ "sessionId": session, "prompt": [{ "type": "text", "text": prompt }] });
     let began = Instant::now();
     post(served, &here, &json!({ "jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params }))?;
-    let (_, updates) = events.count_until(b"\"id\":2,\"result\"")?;
+    let (_, updates) = events.count_until(b"\"stopReason\"")?;
     Ok(updates as f64 / began.elapsed().as_secs_f64())
 }
 
@@ -138,7 +143,10 @@ impl EventStream {
         let lines = format!("accept: text/event-stream\r\n{lines}");
         stream.write_all(head(served, "GET /acp", &lines).as_bytes())?;
         let mut events = Self { stream, seen: Vec::new() };
-        events.count_until(b": here")?;
+        match served.stream_start {
+            Some(start) => events.count_until(start).map(drop)?,
+            None => std::thread::sleep(STREAM_OPEN_TIME),
+        }
         Ok(events)
     }
 
@@ -183,12 +191,16 @@ fn head(served: &Served, target: &str, lines: &str) -> String {
 }
 
 fn post(served: &Served, lines: &str, message: &Value) -> Result<String> {
+    post_to(served, "POST /acp", lines, message)
+}
+
+fn post_to(served: &Served, target: &str, lines: &str, message: &Value) -> Result<String> {
     let body = message.to_string();
     let length = body.len();
     let lines =
         format!("content-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n{lines}");
     let mut stream = connect(served)?;
-    stream.write_all(format!("{}{body}", head(served, "POST /acp", &lines)).as_bytes())?;
+    stream.write_all(format!("{}{body}", head(served, target, &lines)).as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
     ensure!(answer.starts_with("HTTP/1.1 20"), "{answer}");
@@ -196,5 +208,14 @@ fn post(served: &Served, lines: &str, message: &Value) -> Result<String> {
 }
 
 fn header<'a>(answer: &'a str, name: &str) -> Option<&'a str> {
-    answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    let named = |line: &'a str| line.split_once(": ").filter(|(given, _)| given.eq_ignore_ascii_case(name));
+    answer.lines().find_map(|line| named(line).map(|(_, value)| value))
+}
+
+/// A link to the page, as who has the token gets it.
+pub(super) fn login_link(served: &Served) -> Result<String> {
+    let answer = post_to(served, "POST /login", "", &Value::Null)?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("no body")?;
+    let made: Value = serde_json::from_str(body)?;
+    Ok(made["link"].as_str().context("no link")?.to_owned())
 }
