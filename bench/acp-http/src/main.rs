@@ -24,8 +24,9 @@ fn agent(count: u64, text: String) -> impl ConnectTo<Client> {
                 }
                 responder.respond(json!({ "stopReason": "end_turn" }))
             }
-            method => responder
-                .respond_with_error(agent_client_protocol::Error::method_not_found().data(method)),
+            method => {
+                responder.respond_with_error(agent_client_protocol::Error::method_not_found().data(method))
+            }
         },
         agent_client_protocol::on_receive_request!(),
     )
