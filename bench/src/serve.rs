@@ -48,6 +48,9 @@ pub(crate) fn measure(place: &Place, table: &mut Table) -> Result<()> {
     page::first_paint(place, table)
 }
 
+/// What a server tells of itself.
+type ServerLines = Lines<BufReader<Box<dyn Read + Send>>>;
+
 impl Served {
     fn start(home: &Home) -> Result<Self> {
         let mut command = Command::new(home.binary());
@@ -70,7 +73,7 @@ impl Served {
     }
 
     /// Started, with the lines of the one of its outputs that is piped.
-    fn child(command: &mut Command) -> Result<(Child, Lines<BufReader<Box<dyn Read + Send>>>)> {
+    fn child(command: &mut Command) -> Result<(Child, ServerLines)> {
         let mut child = command.stdin(Stdio::null()).spawn()?;
         let output: Box<dyn Read + Send> = match (child.stdout.take(), child.stderr.take()) {
             (Some(output), _) => Box::new(output),
