@@ -12,8 +12,8 @@ use attache_sandbox::link_chain::{is_missing, link_chain};
 use crate::config::{Config, ProviderWire};
 use crate::dirs::Dirs;
 
-/// What SQLite keeps beside a database.
-const BESIDE_DATABASE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// What SQLite keeps beside a database, and the file by which writers line up.
+const BESIDE_DATABASE: [&str; 4] = ["-wal", "-shm", "-journal", "-queue"];
 
 /// A repair of ours that goes on.
 const REPAIR: &str = ".repair";

@@ -213,13 +213,22 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Waits in short steps for up to `BUSY_TIMEOUT` (SQLite's own handler sleeps up to 100 ms at a time).
-fn wait_when_busy(connection: &mut Connection) -> rusqlite::Result<()> {
+pub(crate) fn wait_when_busy(connection: &mut Connection) -> rusqlite::Result<()> {
+    wait_for(connection, limits::BUSY_TIMEOUT)
+}
+
+/// As long as a commit of somebody else takes who is not held up.
+pub(crate) fn wait_for_a_commit(connection: &mut Connection) -> rusqlite::Result<()> {
+    wait_for(connection, limits::COMMIT_TIME)
+}
+
+fn wait_for(connection: &mut Connection, patience: Duration) -> rusqlite::Result<()> {
     let mut since = Instant::now();
     connection.busy_handler(Some(move |count: i32| {
         if count == 0 {
             since = Instant::now();
         }
-        if since.elapsed() >= limits::BUSY_TIMEOUT {
+        if since.elapsed() >= patience {
             return false;
         }
         let step = Duration::from_micros(50 << count.clamp(0, 10));
@@ -250,7 +259,7 @@ fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     }
 }
 
-fn is_busy(error: &rusqlite::Error) -> bool {
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked)

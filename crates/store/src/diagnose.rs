@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::connection::{Connector, Durability};
 use crate::examine::{self, DatabaseTrouble};
 use crate::migrations::{self, SUPPORTED};
+use crate::writer_queue::WriterQueue;
 
 /// How a database is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +63,9 @@ fn look(connector: &Connector) -> Result<Diagnosis, DatabaseTrouble> {
     examine::every_page(&connection)?;
     let schema = migrations::version(&connection)?;
     // Takes the place of a writer and gives it back: whoever can do that can write.
+    let turn = WriterQueue::found(connector).turn();
     connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+    drop(turn);
     let bytes = connector.path.metadata()?.len();
     Ok(Diagnosis::Sound { bytes, schema })
 }

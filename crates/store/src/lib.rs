@@ -28,6 +28,7 @@ mod search_words;
 mod store;
 mod usage;
 mod writer;
+mod writer_queue;
 
 pub use blobs::FileBlobs;
 pub use connection::Durability;

@@ -9,6 +9,13 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_millis(5_000);
 /// longer (SQLite's own handler goes up to 100 ms) only adds latency and lets an unlucky process starve.
 pub(crate) const BUSY_SLEEP_MAX: Duration = Duration::from_millis(4);
 
+/// How long a commit asks for the lock before it stands in line: others need less, unless they are held up.
+pub(crate) const COMMIT_TIME: Duration = Duration::from_millis(1);
+
+/// How long a writer waits for its turn while others write. A thousand processes that start at once on two
+/// cores are through in a minute; who has not had a turn by then will not get one.
+pub(crate) const QUEUE_PATIENCE: Duration = Duration::from_secs(120);
+
 /// Page cache of the writer in KiB: enough for the inner pages of all trees plus the leaves a live run touches.
 pub(crate) const WRITER_CACHE_KIB: i64 = 1_024;
 

@@ -16,6 +16,7 @@ use crate::migrations::{self, SUPPORTED};
 use crate::process_lock::ProcessLock;
 use crate::repair;
 use crate::store::SqliteStore;
+use crate::writer_queue::WriterQueue;
 
 /// Where the store lives. Directories that are missing are made, readable by their owner only.
 #[derive(Clone, Debug)]
@@ -119,8 +120,9 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
     make_directory(&location.locks).map_err(|error| unusable(&location.locks, error))?;
     let foreign_journal =
         foreign_journal::set_aside(&connector).map_err(|error| unusable(&location.database, error))?;
-    let (connection, set_aside) =
-        find_database(&connector, &location.locks).map_err(|trouble| OpenError::of(trouble, location))?;
+    let mut writers = WriterQueue::of(&connector);
+    let (connection, set_aside) = find_database(&connector, &location.locks, &mut writers)
+        .map_err(|trouble| OpenError::of(trouble, location))?;
     // SQLite has the operating system's random numbers at hand already.
     let owner = connection.query_row("SELECT lower(hex(randomblob(12)))", [], |row| row.get(0));
     let owner = owner.map_err(|error| OpenError::Unusable {
@@ -128,8 +130,8 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
         reason: error.to_string(),
     })?;
     let us = ProcessLock::take(&location.locks, owner).map_err(|error| unusable(&location.locks, error))?;
-    let store =
-        SqliteStore::start(connector, us, connection).map_err(|error| unusable(&location.database, error))?;
+    let store = SqliteStore::start(connector, us, connection, writers)
+        .map_err(|error| unusable(&location.database, error))?;
     Ok(OpenedStore { store, set_aside, foreign_journal })
 }
 
@@ -154,16 +156,17 @@ fn refuse_others(connector: &Connector, locks: &Path) -> Result<(), DatabaseTrou
 fn find_database(
     connector: &Connector,
     locks: &Path,
+    writers: &mut WriterQueue,
 ) -> Result<(Connection, Option<SetAside>), DatabaseTrouble> {
-    if let Ok(connection) = try_database(connector) {
+    if let Ok(connection) = try_database(connector, writers) {
         return Ok((connection, None));
     }
     let _guard = repair_lock(locks)?;
-    match try_database(connector) {
+    match try_database(connector, writers) {
         Ok(connection) => Ok((connection, None)),
         Err(DatabaseTrouble::Damaged(reason)) => {
             let set_aside = replace(connector, &reason)?;
-            Ok((try_database(connector)?, Some(set_aside)))
+            Ok((try_database(connector, writers)?, Some(set_aside)))
         }
         Err(trouble) => Err(trouble),
     }
@@ -187,12 +190,15 @@ fn replace(connector: &Connector, reason: &str) -> Result<SetAside, DatabaseTrou
     Ok(SetAside { path, sessions })
 }
 
-fn try_database(connector: &Connector) -> Result<Connection, DatabaseTrouble> {
+fn try_database(connector: &Connector, writers: &mut WriterQueue) -> Result<Connection, DatabaseTrouble> {
     // Made by us and not by SQLite, because of the mode; SQLite gives the same mode to the files beside it.
     OpenOptions::new().append(true).create(true).mode(0o600).open(&connector.path)?;
     let connection = examine::look(connector)?;
+    // One that is only opened is not written to.
+    let turn = (migrations::version(&connection)? < SUPPORTED).then(|| writers.turn());
     let mut connection = connector.promote(connection)?;
     migrations::apply(&mut connection)?;
+    drop(turn);
     connector.synchronize(&connection)?;
     examine::content(&connection, connector)?;
     Ok(connection)

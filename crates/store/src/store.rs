@@ -25,6 +25,7 @@ use crate::readers::closed;
 use crate::reads::Reads;
 use crate::search_index::Backlog;
 use crate::writer::{Pending, StoreWriter, Write, WriterJob};
+use crate::writer_queue::WriterQueue;
 
 /// One database, shared by everything in this process. Cheap to clone; the last one that is dropped closes it.
 #[derive(Clone)]
@@ -45,11 +46,12 @@ impl SqliteStore {
         connector: Connector,
         us: ProcessLock,
         connection: Connection,
+        writers: WriterQueue,
     ) -> std::io::Result<Self> {
         let connector = Arc::new(connector);
         let us = Arc::new(us);
         let (queue, jobs) = mpsc::channel();
-        let writer = StoreWriter::new(jobs, Arc::clone(&connector), Arc::clone(&us), connection);
+        let writer = StoreWriter::new(jobs, Arc::clone(&connector), Arc::clone(&us), connection, writers);
         let writer = thread::Builder::new().name("store-write".into()).spawn(move || writer.run())?;
         let reads = Reads::new(connector, us.owners().clone());
         Ok(Self { inner: Arc::new(Inner { queue, reads, us, writer: Mutex::new(Some(writer)) }) })

@@ -18,11 +18,14 @@ use crate::migrations::APPLICATION_ID;
 use crate::process_lock::ProcessLock;
 use crate::readers::closed;
 use crate::search_index::Backlog;
+use crate::writer_queue::WriterQueue;
 use crate::{apply, lease, limits};
 
+mod beginning;
 mod followers;
 mod indexing;
 
+use beginning::{LogStart, begin};
 use followers::Followers;
 use indexing::leaves_backlog;
 
@@ -78,6 +81,7 @@ pub(crate) struct StoreWriter {
     us: Arc<ProcessLock>,
     /// `None` after a failure that made it doubtful; opened again for the next group.
     connection: Option<Connection>,
+    writers: WriterQueue,
     log: LogStart,
     followers: Followers,
     /// Commits since the write-ahead log was last folded by us, and when the last one was.
@@ -96,6 +100,7 @@ impl StoreWriter {
         connector: Arc<Connector>,
         us: Arc<ProcessLock>,
         connection: Connection,
+        writers: WriterQueue,
     ) -> Self {
         let followers = Followers::default();
         let connection = Some(connection);
@@ -108,6 +113,7 @@ impl StoreWriter {
             connector,
             us,
             connection,
+            writers,
             log,
             followers,
             unfolded,
@@ -220,7 +226,9 @@ impl StoreWriter {
         let Some(connection) = &self.connection else { return };
         let folded = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         // Written again as it is, so that the sync a new log begins with is not paid by the next turn.
+        let turn = self.writers.turn();
         let begun = folded.and_then(|()| connection.pragma_update(None, "application_id", APPLICATION_ID));
+        drop(turn);
         if let Err(error) = begun {
             tracing::debug!(%error, "the write-ahead log was not folded");
         }
@@ -249,10 +257,7 @@ impl StoreWriter {
             Some(connection) => connection,
             None => self.connection.insert(self.connector.writer()?),
         };
-        match self.log {
-            LogStart::ToBegin => self.connector.begin_first(connection)?,
-            LogStart::Begun => drop(connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?),
-        }
+        begin(connection, &self.connector, &self.log, &mut self.writers)?;
         let mut outcomes = Vec::with_capacity(group.len());
         for write in group {
             let outcome = match isolation {
@@ -297,12 +302,6 @@ impl StoreWriter {
             self.connection = None;
         }
     }
-}
-
-/// Whether this process has committed before.
-enum LogStart {
-    ToBegin,
-    Begun,
 }
 
 enum More {

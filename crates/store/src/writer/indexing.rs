@@ -37,7 +37,9 @@ impl StoreWriter {
         let found = search_index::backlog(connection)?;
         self.backlog = found;
         if found != Backlog::Empty {
+            let turn = self.writers.turn();
             self.backlog = search_index::work_on(connection, found)?;
+            drop(turn);
             self.unfolded += 1;
             self.written_at = Some(Instant::now());
         }

@@ -61,7 +61,7 @@ async fn everything_is_for_its_owner_only() {
     }
     let files = [parent, &location.locks].map(|directory| fs::read_dir(directory).unwrap());
     let files: Vec<_> = files.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
-    assert_eq!(files.len(), 4, "database, log, index and lock: {files:?}");
+    assert_eq!(files.len(), 5, "database, log, index, queue and lock: {files:?}");
     for file in files {
         assert_eq!(mode(&file), 0o600, "{}", file.display());
     }
