@@ -18,8 +18,13 @@ pub struct CommandTemplate {
     pub input_hint: Option<Arc<str>>,
     /// Who answers its turn, where it says so.
     pub choice: TurnChoice,
+    /// Keys of its file that are nearly known ones.
+    pub slips: Vec<FrontMatterError>,
     body: Arc<str>,
 }
+
+/// The keys that mean something here. Those of other programs may stand beside them.
+const KEYS: [&str; 4] = ["description", "argument-hint", "agent", "model"];
 
 /// The agent and the model of one turn, where they are not the session's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,6 +70,7 @@ impl CommandTemplate {
             description: description.unwrap_or_else(first_line).into(),
             input_hint: input_hint.map(Arc::from),
             choice,
+            slips: front.slips(&KEYS),
             body: body.into(),
         })
     }

@@ -7,6 +7,8 @@ mod nested;
 
 use thiserror::Error;
 
+use crate::nearest::slip_of;
+
 pub use nested::{FrontNode, NodeValue};
 
 /// A file taken apart.
@@ -90,6 +92,30 @@ impl<'a> FrontMatter<'a> {
     /// The field of that name.
     pub fn field(&self, key: &str) -> Option<&FrontField> {
         self.fields.iter().find(|field| field.key == key)
+    }
+
+    /// Keys that nobody reads and that are nearly these. Others are those of other programs.
+    pub fn slips(&self, known: &[&str]) -> Vec<FrontMatterError> {
+        let unknown = self.fields.iter().filter(|field| !known.contains(&field.key.as_str()));
+        let slip = |field: &FrontField| {
+            let near = slip_of(&field.key, known.iter().copied())?;
+            let problem = format!("there is no key `{}` (did you mean `{near}`?)", field.key);
+            Some(FrontMatterError::new(field.line, problem))
+        };
+        unknown.filter_map(slip).collect()
+    }
+
+    /// That a key is missing, with what it is for; in the line of the one that may have been meant for it.
+    pub fn missing(&self, key: &str, purpose: &str) -> FrontMatterError {
+        if let Some(field) = self.field(key) {
+            return FrontMatterError::new(field.line, format!("`{key}` is empty: {purpose}"));
+        }
+        let near = self.fields.iter().find(|field| slip_of(&field.key, [key]).is_some());
+        let (line, written) = match near {
+            Some(field) => (field.line, format!("; is `{}` a slip of it?", field.key)),
+            None => (1, String::new()),
+        };
+        FrontMatterError::new(line, format!("`{key}` is missing: {purpose}{written}"))
     }
 
     /// The value of a key with everything below it; `None` when it is missing.

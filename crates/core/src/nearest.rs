@@ -6,9 +6,19 @@ const NEAR: f64 = 0.75;
 /// So alike that a slip of the finger is likelier than another word: "comapct", not "context", for "compact".
 const SLIP: f64 = 0.9;
 
+/// One letter of less is no slip but another word.
+const SHORTEST: usize = 3;
+
 /// The one among these that is most like the word; `None` where none is like it.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    most_alike(word, known, NEAR)
+    let known: Vec<&str> = known.into_iter().collect();
+    most_alike(word, known.iter().copied(), NEAR).or_else(|| one_slip_away(word, known))
+}
+
+/// Of short words one letter is so much that they are not alike: "zde" and "zed".
+fn one_slip_away<'a>(word: &str, known: Vec<&'a str>) -> Option<&'a str> {
+    let is_word = word.chars().count() >= SHORTEST;
+    known.into_iter().find(|known| is_word && strsim::damerau_levenshtein(word, known) == 1)
 }
 
 /// The id that is nearly this one. Ids of one moment begin alike and mean nothing to each other: letters count
@@ -53,5 +63,13 @@ mod tests {
         assert_eq!(near("1a1f09170e9000Qm3SVlJVJmQd"), Some(known[1]));
         assert_eq!(near("ses_1a1f09170ea000TtYp0sBqLxWk"), None, "another one of the same moment");
         assert_eq!((near("ses_none"), near("ses_"), near("")), (None, None, None));
+    }
+
+    #[test]
+    fn of_short_words_one_slip_counts() {
+        let known = ["zed", "jetbrains", "vscode"];
+        for (word, meant) in [("zde", Some("zed")), ("zd", None), ("zedd", Some("zed")), ("vim", None)] {
+            assert_eq!(nearest(word, known), meant, "{word}");
+        }
     }
 }

@@ -21,6 +21,8 @@ pub struct Skill {
     pub name: Arc<str>,
     /// One line, as short as every reader has it.
     pub description: Arc<str>,
+    /// Keys of its file that are nearly known ones.
+    pub slips: Vec<FrontMatterError>,
     /// The `SKILL.md`.
     pub path: PathBuf,
     /// Every link followed.
@@ -51,6 +53,9 @@ impl PartialEq for Skills {
 
 impl Eq for Skills {}
 
+/// The keys that mean something here. Those of other programs may stand beside them.
+const KEYS: [&str; 2] = ["name", "description"];
+
 impl Skill {
     /// From the beginning of its file, at least the front matter. The directory names it where nothing else
     /// does.
@@ -66,16 +71,13 @@ impl Skill {
             return Err(FrontMatterError::new(line, BAD_NAME));
         }
         let Some(description) = front.text("description")? else {
-            let line = front.field("description").map_or(1, |field| field.line);
-            return Err(FrontMatterError::new(
-                line,
-                "`description` is missing: one line that says when to use it",
-            ));
+            return Err(front.missing("description", "one line that says when to use it"));
         };
         let description = short_line(description);
         Ok(Self {
             name: name.into(),
             description: description.into(),
+            slips: front.slips(&KEYS),
             path: path.to_owned(),
             real,
             body: OnceLock::new(),

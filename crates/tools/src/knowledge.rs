@@ -44,12 +44,24 @@ pub(crate) fn look(workspace: &Workspace, rules: Option<&ReadRules>, own: UserPl
     let (skills, mut left_out) = skills.done();
     let (templates, more) = templates.done();
     left_out.extend(more);
-    if left_out.len() > LEFT_OUT_TOLD {
-        let more = left_out.len() - LEFT_OUT_TOLD;
-        left_out.truncate(LEFT_OUT_TOLD);
-        left_out.push(format!("and {more} more"));
+    let of_skills = skills.list.iter().map(|skill| (&skill.path, skill.slips.as_slice()));
+    let of_commands = templates.iter().map(|(template, path)| (path, template.slips.as_slice()));
+    let notes = of_skills
+        .chain(of_commands)
+        .flat_map(|(path, slips)| slips.iter().map(move |slip| format!("{}: {slip}", path.display())))
+        .collect();
+    let templates = templates.into_iter().map(|(template, _)| template).collect();
+    FoundKnowledge { skills, templates, left_out: some(left_out), notes: some(notes) }
+}
+
+/// As many as can be read.
+fn some(mut told: Vec<String>) -> Vec<String> {
+    if told.len() > LEFT_OUT_TOLD {
+        let more = told.len() - LEFT_OUT_TOLD;
+        told.truncate(LEFT_OUT_TOLD);
+        told.push(format!("and {more} more"));
     }
-    FoundKnowledge { skills, templates, left_out }
+    told
 }
 
 /// The nearest first: the root, what is above it, the user's home, attache's own, what is configured.

@@ -27,8 +27,9 @@ impl<'a> TemplateReader<'a> {
         Self { rules, found: Vec::new(), seen: HashSet::new(), left_out: Vec::new() }
     }
 
-    pub(crate) fn done(self) -> (Vec<CommandTemplate>, Vec<String>) {
-        (self.found.into_iter().map(|(template, _)| template).collect(), self.left_out)
+    /// Each with its file.
+    pub(crate) fn done(self) -> (Vec<(CommandTemplate, PathBuf)>, Vec<String>) {
+        (self.found, self.left_out)
     }
 
     pub(crate) fn place(&mut self, place: &KnowledgePlace, source: TemplateSource) {

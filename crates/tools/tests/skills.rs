@@ -63,6 +63,32 @@ fn listed(found: &FoundKnowledge) -> Vec<(String, String)> {
     found.skills.list.iter().map(|skill| (skill.name.to_string(), skill.description.to_string())).collect()
 }
 
+/// Keys of other programs are theirs; a slip is told, and what it was meant for where that is missed.
+#[tokio::test]
+async fn a_key_that_is_nearly_a_known_one_is_told_with_its_line() {
+    let place = Places::new();
+    let put = |name: &str, text: &str| put(&place.own.join(name), text);
+    put(
+        "skills/a/SKILL.md",
+        "---\nname: a\ndescription: d\nnmae: b\nlicense: MIT\nallowed-tools: Read\n---\nx\n",
+    );
+    put("skills/b/SKILL.md", "---\nname: b\ndescripton: d\n---\nx\n");
+    put("commands/fix.md", "---\ndescripton: d\nargument-hints: x\nversion: 1\n---\nFix $1\n");
+    let found = place.found(&[]).await;
+    let told = found.notes.join("\n");
+    for words in [
+        "a/SKILL.md: line 4: there is no key `nmae` (did you mean `name`?)",
+        "fix.md: line 2: there is no key `descripton` (did you mean `description`?)",
+        "fix.md: line 3: there is no key `argument-hints` (did you mean `argument-hint`?)",
+    ] {
+        assert!(told.contains(words), "{words}\n{told}");
+    }
+    assert_eq!(found.notes.len(), 3, "{told}");
+    let left_out = found.left_out.join("\n");
+    assert!(left_out.contains("b/SKILL.md: line 3: `description` is missing"), "{left_out}");
+    assert_eq!(found.templates.len(), 1);
+}
+
 fn pair(name: &str, description: &str) -> (String, String) {
     (name.to_owned(), description.to_owned())
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail};
+use attache_core::nearest::meant;
 
 use super::Finding;
 use crate::demo::wrap;
@@ -86,8 +87,12 @@ pub(crate) fn settings(wanted: Option<&str>, columns: Option<usize>) -> Result<S
         .collect();
     if wanted.is_empty() || found.is_empty() {
         let names: Vec<&str> = editors.iter().map(|section| section.name.as_str()).collect();
+        let typed = wanted.to_lowercase();
+        let words = names.iter().flat_map(|name| name.split_whitespace()).map(str::to_lowercase);
+        let words: Vec<String> = words.chain(KNOWN.map(|known| known.word.to_owned())).collect();
+        let near = meant(&typed, words.iter().map(String::as_str));
         bail!(
-            "nothing is known of the editor `{}`; known: {}. Any other that speaks ACP starts `attache acp`",
+            "nothing is known of the editor `{}`{near}; known: {}. Any other that speaks ACP starts `attache acp`",
             wanted.escape_debug(),
             names.join(", ")
         );

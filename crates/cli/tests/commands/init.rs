@@ -95,7 +95,11 @@ async fn an_editor_without_such_a_file_gets_its_text_and_an_unknown_one_the_name
     assert!(printed.contains("\"agent_servers\""), "{printed}");
     assert!(!settings(&home, ".config/zed/settings.json").exists());
     let unknown = failure(&home, &["init", "kate"]).await;
-    assert!(unknown.contains("nothing is known of the editor `kate`"), "{unknown}");
+    assert!(unknown.contains("nothing is known of the editor `kate`; known"), "{unknown}");
+    for (slip, meant) in [("zde", "zed"), ("vscoed", "vscode"), ("neovmi", "neovim")] {
+        let unknown = failure(&home, &["init", slip]).await;
+        assert!(unknown.contains(&format!("`{slip}` (did you mean `{meant}`?)")), "{unknown}");
+    }
     let listed = answer(&home, &["init"]).await;
     assert!(listed.contains("attache init zed") && listed.contains("Neovim with avante.nvim"), "{listed}");
 }

@@ -179,7 +179,7 @@ impl ManifestReader<'_> {
     fn description(&self) -> Result<String, FrontMatterError> {
         let said = self.front.text("description")?.map(short_line).filter(|line| !line.is_empty());
         let known = said.or_else(|| self.base.map(|base| base.description.to_string()));
-        known.ok_or_else(|| FrontMatterError::new(1, "`description` is missing: what the agent is for"))
+        known.ok_or_else(|| self.front.missing("description", "what the agent is for"))
     }
 
     fn prompt(&self) -> Result<Arc<str>, FrontMatterError> {
@@ -211,8 +211,7 @@ impl ManifestReader<'_> {
             (_, None) => None,
         };
         let Some(base) = self.base else {
-            let missing = "`mode` is missing: primary, subagent or all";
-            return said.ok_or_else(|| FrontMatterError::new(1, missing));
+            return said.ok_or_else(|| self.front.missing("mode", "primary, subagent or all"));
         };
         let stays = |mode: AgentMode| match base.mode {
             AgentMode::Primary => matches!(mode, AgentMode::Primary | AgentMode::All),

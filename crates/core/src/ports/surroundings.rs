@@ -29,6 +29,8 @@ pub struct FoundKnowledge {
     pub templates: Vec<CommandTemplate>,
     /// Files that are not used, each with its reason: for the user.
     pub left_out: Vec<String>,
+    /// What of the files that are used is not understood.
+    pub notes: Vec<String>,
 }
 
 /// What lies around a session on this machine: instructions, skills, version control.

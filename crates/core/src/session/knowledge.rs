@@ -148,13 +148,21 @@ impl Session {
             self.setup.forget();
         }
         self.knowledge.skills = Arc::new(found.skills);
-        if !found.left_out.is_empty() && self.row.metadata.environment().is_none() {
-            let description = found.left_out.join("; ");
-            tracing::warn!(session = %self.id, description, "some skills or commands were left out");
-            let title = "Some skills or commands were left out".to_owned();
+        if self.row.metadata.environment().is_some() {
+            return;
+        }
+        for (title, told) in [
+            ("Some skills or commands were left out", found.left_out),
+            ("Not all that skills and commands say is understood", found.notes),
+        ] {
+            if told.is_empty() {
+                continue;
+            }
+            let description = told.join("; ");
+            tracing::warn!(session = %self.id, description, "{title}");
             self.tell_ourselves(SessionCommand::Notice {
                 severity: "warning",
-                title,
+                title: title.to_owned(),
                 description: Some(description),
             });
         }

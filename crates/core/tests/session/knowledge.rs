@@ -72,7 +72,7 @@ impl Surroundings for Shelf {
         let takes = self.takes;
         Box::pin(async move {
             tokio::time::sleep(takes).await;
-            FoundKnowledge { skills, templates, left_out }
+            FoundKnowledge { skills, templates, left_out, notes: Vec::new() }
         })
     }
 }

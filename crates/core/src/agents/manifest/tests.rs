@@ -167,6 +167,12 @@ fn what_is_wrong_is_refused_with_its_line() {
         ("---\nmode: subagnt\ndescription: x\n---\nx", 2, "did you mean `subagent`?"),
         ("---\nmode: hidden\ndescription: x\n---\nx", 2, "primary, subagent or all"),
         ("---\nmode: primary\n---\nx", 1, "`description` is missing"),
+        (
+            "---\nmode: all\ndescripton: d\n---\nx",
+            3,
+            "`description` is missing: what the agent is for; is `descripton`",
+        ),
+        ("---\ndescription: d\nmoed: all\n---\nx", 3, "is `moed` a slip of it?"),
         ("---\nmode: primary\ndescription: x\n---\n\n", 5, "there is no prompt"),
         ("---\nmode: primary\n", 1, "no end"),
     ];
