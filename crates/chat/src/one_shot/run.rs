@@ -20,6 +20,7 @@ use attache_acp_client::{
     AgentAbility, AgentClient, AgentDoor, AgentEvents, ClientEvent, ClientFailure, Connected, Introduction,
     OpenedSession, SessionMatch, SessionStart,
 };
+use attache_rpc::code;
 
 pub(super) struct OneRun<'a> {
     pub(super) task: OneShot,
@@ -239,7 +240,16 @@ impl<'a> OneRun<'a> {
         session: &OpenedSession,
         blocks: Vec<ContentBlock>,
     ) -> Result<PromptResponse, Stopped> {
-        let response = self.wait_for(events, client.prompt(session.session_id.clone(), blocks)).await?;
+        let prompted = self.wait_for(events, client.prompt(session.session_id.clone(), blocks)).await;
+        let response = prompted.map_err(|stopped| match stopped {
+            // Known only now: an agent may take a model that it does not list.
+            Stopped::Failed(ClientFailure::Refused { error, .. })
+                if error.code == code::INVALID_PARAMS && self.task.choices.model.is_some() =>
+            {
+                Stopped::Wrong(error.message)
+            }
+            stopped => stopped,
+        })?;
         self.collected.ended(&response);
         Ok(response)
     }

@@ -14,6 +14,7 @@ use crate::screen::drawing::Drawing;
 use crate::screen::harmless;
 use crate::screen::limits::{DIFF_LINES, OUTPUT_TAIL, OWN_LINES, RESULT_LINES};
 use crate::screen::markdown::{self, TextPage};
+use crate::screen::terminal::ScreenStyle;
 use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::transcript::OWN_RUN;
 use crate::screen::wrap::{Margin, cut_line, wrap, wrap_hard};
@@ -311,7 +312,11 @@ pub(crate) fn printed(text: &str) -> impl Iterator<Item = &str> {
 pub(crate) fn more_line(count: usize, page: TextPage) -> Line<'static> {
     let theme = page.theme;
     let lines = if count == 1 { "line" } else { "lines" };
-    let text = format!("{} {count} more {lines} {} ctrl-o shows all", theme.ellipsis(), theme.dot());
+    let how = match theme.screen {
+        ScreenStyle::Drawn => "ctrl-o",
+        ScreenStyle::Lines => "/details",
+    };
+    let text = format!("{} {count} more {lines} {} {how} shows all", theme.ellipsis(), theme.dot());
     let line = Line::from(vec![Span::raw(" ".repeat(page.indent)), theme.span(Tone::Quiet, text)]);
     cut_line(line, page.width, theme.ellipsis())
 }

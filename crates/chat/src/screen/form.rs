@@ -9,6 +9,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
+use crate::screen::terminal::ScreenStyle;
 use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{Margin, cut, wrap};
 
@@ -96,7 +97,7 @@ impl FormDialog {
     pub(crate) fn lines(&self, theme: ScreenTheme, width: usize) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
         let Some(field) = self.fields.get(self.at.min(self.fields.len().saturating_sub(1))) else {
-            let text = format!("enter agrees {0} ctrl-d declines {0} esc cancels", theme.dot());
+            let text = format!("enter agrees {}", ways_out(theme));
             return vec![Line::from(theme.span(Tone::Quiet, cut(&text, width, theme.ellipsis())))];
         };
         let place = match self.fields.len() {
@@ -117,9 +118,16 @@ impl FormDialog {
             lines.push(Line::from(theme.span(Tone::Bad, cut(complaint, width, theme.ellipsis()))));
         }
         let keys = field.keys(theme);
-        let help = format!("{keys} {0} ctrl-d declines {0} esc cancels", theme.dot());
+        let help = format!("{keys} {}", ways_out(theme));
         lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
         lines
+    }
+}
+
+fn ways_out(theme: ScreenTheme) -> String {
+    match theme.screen {
+        ScreenStyle::Drawn => format!("{0} ctrl-d declines {0} esc cancels", theme.dot()),
+        ScreenStyle::Lines => format!("{} ctrl-c stops the turn", theme.dot()),
     }
 }
 

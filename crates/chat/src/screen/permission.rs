@@ -9,6 +9,7 @@ use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
 use crate::screen::limits::TYPING;
+use crate::screen::terminal::ScreenStyle;
 use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{Margin, columns, cut, wrap};
 
@@ -146,7 +147,9 @@ impl PermissionDialog {
             let typed = format!("{}{}", theme.showable(&harmless::exact_line(word)), theme.bar());
             let margin = Margin::hanging(theme.span(Tone::User, format!("{} ", theme.pointer())));
             lines.extend(wrap(&[Span::raw(typed)], &margin, width));
-            let help = format!("enter rejects and sends this {} esc back", theme.dot());
+            let back = format!(" {} esc back", theme.dot());
+            let back = if theme.screen == ScreenStyle::Drawn { back.as_str() } else { "" };
+            let help = format!("enter rejects and sends this{back}");
             lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
             return lines;
         }
@@ -162,8 +165,11 @@ impl PermissionDialog {
             let name = theme.span(role, theme.showable(&harmless::exact_line(&name)));
             lines.extend(wrap(&[name], &margin, width));
         }
-        let help =
-            format!("1-{} or {} and enter {} esc stops the turn", self.rows(), theme.arrows(), theme.dot());
+        let choose = match theme.screen {
+            ScreenStyle::Drawn => format!("1-{} or {} and enter", self.rows(), theme.arrows()),
+            ScreenStyle::Lines => format!("1-{} and enter", self.rows()),
+        };
+        let help = format!("{choose} {} {} stops the turn", theme.dot(), theme.stopper());
         lines.push(Line::from(theme.span(Tone::Quiet, cut(&help, width, theme.ellipsis()))));
         debug_assert!(
             lines.iter().all(|line| crate::screen::wrap::line_columns(line) <= width.max(columns("› 1 xx")))

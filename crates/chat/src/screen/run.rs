@@ -15,7 +15,7 @@ use crate::screen::intent::{Intent, PromptName, QuestionNumber};
 use crate::screen::limits::{EVENTS_PER_FRAME, FRAME, LOOK_FOR_KEYS, SPINNER, TYPED_LATELY};
 use crate::screen::painter::Painter;
 use crate::screen::terminal::{ScreenStyle, ScreenTerminal};
-use crate::screen::theme::Tone;
+use crate::screen::theme::{ScreenTheme, Tone};
 use attache_acp_client::{
     AgentClient, AgentEvents, ClientEvent, ClientFailure, Connected, DoorFuture, ElicitationQuestion,
     PermissionQuestion, PromptTicket,
@@ -127,7 +127,7 @@ enum Wakeup {
 fn setting(start: &ChatStart<'_>, columns: u16, rows: u16) -> ScreenSetting {
     let directory = start.directories.directory.clone();
     ScreenSetting {
-        theme: start.theme,
+        theme: ScreenTheme { screen: start.style, ..start.theme },
         columns,
         rows,
         branch: branch::of(&directory),

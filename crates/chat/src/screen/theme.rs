@@ -5,6 +5,7 @@ use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::text::Span;
 
 use crate::screen::drawing::Canvas;
+use crate::screen::terminal::ScreenStyle;
 
 /// The role of a piece of text, which decides its style.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,12 +55,18 @@ pub struct ScreenTheme {
     pub colours: Colours,
     pub signs: Signs,
     pub canvas: Canvas,
+    /// Which keys a help may name: of lines there are only those that end a line or a program.
+    pub screen: ScreenStyle,
 }
 
 impl ScreenTheme {
     /// For texts that are kept, not painted.
-    pub(crate) const PLAIN: Self =
-        Self { colours: Colours::None, signs: Signs::Unicode, canvas: Canvas::None };
+    pub(crate) const PLAIN: Self = Self {
+        colours: Colours::None,
+        signs: Signs::Unicode,
+        canvas: Canvas::None,
+        screen: ScreenStyle::Drawn,
+    };
 
     /// As the environment has it: `NO_COLOR`, `TERM`, `LC_ALL`, `LC_CTYPE`, `LANG`.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
@@ -72,6 +79,15 @@ impl ScreenTheme {
             colours: if plain { Colours::None } else { Colours::Sixteen },
             signs: if unicode { Signs::Unicode } else { Signs::Ascii },
             canvas: Canvas::from_environment(variable),
+            screen: ScreenStyle::Drawn,
+        }
+    }
+
+    /// What a person does to stop what is under way.
+    pub(crate) fn stopper(self) -> &'static str {
+        match self.screen {
+            ScreenStyle::Drawn => "esc",
+            ScreenStyle::Lines => "ctrl-c",
         }
     }
 
@@ -214,10 +230,7 @@ mod tests {
     #[test]
     fn the_environment_decides() {
         let rich = theme(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8")]);
-        assert_eq!(
-            rich,
-            ScreenTheme { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode }
-        );
+        assert_eq!(rich, ScreenTheme { colours: Colours::Sixteen, ..ScreenTheme::PLAIN });
         assert_eq!(theme(&[("TERM", "xterm"), ("NO_COLOR", "1"), ("LANG", "C")]).colours, Colours::None);
         assert_eq!(theme(&[("TERM", "dumb"), ("LANG", "C.UTF-8")]).colours, Colours::None);
         assert_eq!(theme(&[("TERM", "xterm"), ("LANG", "en_GB.UTF-8"), ("LC_ALL", "C")]).signs, Signs::Ascii);
@@ -225,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_terminal_without_unicode_gets_ascii() {
-        let plain = ScreenTheme { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
+        let plain = ScreenTheme { signs: Signs::Ascii, ..ScreenTheme::PLAIN };
         assert_eq!(plain.showable("a → “b” …ä"), "a -> \"b\" ...\\u{e4}");
         assert!((0..9).all(|step| plain.spinner(step).is_ascii()));
     }

@@ -78,6 +78,8 @@ async fn a_wrong_value_of_an_option_is_2_with_one_clear_line() {
         (&["--cwd", "nowhere"], "nowhere"),
         (&["--trace", "no/such/place"], "can't write the trace"),
         (&["--model", "foo"], "option --model"),
+        (&["--model", "p/nope"], "option --model: model `p/nope` needs a provider `p`"),
+        (&["--model", "script/nope"], "there is no model `script/nope`"),
         (&["--agent", "nope"], "there is no agent `nope`"),
         (&["--allow", "bash:"], "option --allow"),
         (&["--max-cost", "1"], "`--max-cost` can't hold script/default: no price of it is known"),

@@ -29,6 +29,7 @@ fn a_talk_a_question_and_a_list_are_answered_by_lines() {
     stage.say("write it");
     let screen = stage.tmux.wait_for("Reject, and say what to do instead");
     assert!(screen.contains("Make this change?") && screen.contains("1 + new"), "{screen}");
+    assert!(screen.contains("and enter · ctrl-c stops the turn"), "{screen}");
     let number =
         screen.lines().find(|line| line.contains("Allow once")).unwrap().trim().chars().next().unwrap();
     stage.say(&number.to_string());
@@ -38,6 +39,8 @@ fn a_talk_a_question_and_a_list_are_answered_by_lines() {
     let screen = stage.tmux.wait_for("A number, words to search");
     assert!(screen.contains("1 Build (now)"), "{screen}");
     stage.say("");
+    stage.say("/keys");
+    stage.tmux.wait_for("stop; twice: leave");
     stage.say("/quit");
     stage.tmux.wait_for("code 0");
     // Nothing was drawn: no line is there twice, and no cursor was moved.
@@ -45,6 +48,10 @@ fn a_talk_a_question_and_a_list_are_answered_by_lines() {
     assert_eq!(all.matches("An answer with code.").count(), 1, "{all}");
     assert_eq!(all.matches("After the call.").count(), 1, "{all}");
     assert!(!all.contains("Say what to do. /") && !all.contains("────"), "{all}");
+    // No key is named that does nothing here.
+    for key in ["esc ", "ctrl-o", "ctrl-s", "shift-tab", "alt-", "/vi", "↑"] {
+        assert!(!all.contains(key), "{key}: {all}");
+    }
 }
 
 #[test]

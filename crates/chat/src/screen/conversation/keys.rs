@@ -102,7 +102,7 @@ impl ScreenState {
             MenuRow::Session(session) => Intent::Open(session),
         };
         match self.is_working() && matches!(intent, Intent::Open(_) | Intent::Rewind(_)) {
-            true => self.hint("the agent is at work: esc stops it"),
+            true => self.hint(format!("the agent is at work: {} stops it", self.theme.stopper())),
             false => self.intents.push(intent),
         }
     }

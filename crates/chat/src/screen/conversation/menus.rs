@@ -11,6 +11,7 @@ use crate::screen::intent::Intent;
 use crate::screen::pager::Pager;
 use crate::screen::picker::{Mark, MenuChoice, Picker};
 use crate::screen::status::choices;
+use crate::screen::terminal::ScreenStyle;
 
 /// What each key does, for people.
 const KEYS: [(&str, &str); 19] = [
@@ -35,10 +36,22 @@ const KEYS: [(&str, &str); 19] = [
     ("/vi", "the keys of vi"),
 ];
 
+/// The same where lines are read: what is left of them.
+const KEYS_OF_LINES: [(&str, &str); 7] = [
+    ("enter", "send"),
+    ("\\ enter", "new line"),
+    ("/", "a command; /details shows what calls and thoughts held"),
+    ("!", "run a command of your own; the agent is told"),
+    ("a number", "an answer to a question, a row of a list"),
+    ("ctrl-c", "stop; twice: leave"),
+    ("ctrl-d", "leave"),
+];
+
 impl ScreenState {
     /// The commands that are answered here, as far as the agent can do what they need.
     pub(super) fn own_commands(&self) -> Vec<OwnCommand> {
         let has = |category| self.facts.option(&category).is_some();
+        let has_keys = self.theme.screen == ScreenStyle::Drawn;
         let has_modes = self.facts.modes.is_some() || has(SessionConfigOptionCategory::Mode);
         let all = [
             (true, "keys", "what each key does"),
@@ -51,7 +64,7 @@ impl ScreenState {
             (self.agent.can_fork, "fork", "go on in a copy of this session"),
             (true, "new", "begin a new session"),
             (true, "details", "what calls and thoughts held"),
-            (true, "vi", "the keys of vi, or those of a shell again"),
+            (has_keys, "vi", "the keys of vi, or those of a shell again"),
             (true, "quit", "leave"),
         ];
         all.into_iter()
@@ -90,7 +103,7 @@ impl ScreenState {
     /// What would take the session away under a running turn waits for its end.
     fn at_rest(&mut self, intent: Intent) {
         match self.is_working() {
-            true => self.hint("the agent is at work: esc stops it"),
+            true => self.hint(format!("the agent is at work: {} stops it", self.theme.stopper())),
             false => self.intents.push(intent),
         }
     }
@@ -105,7 +118,11 @@ impl ScreenState {
     }
 
     pub(super) fn show_keys(&mut self) {
-        self.front = Front::Pages(Pager::of_table("Keys", &KEYS));
+        let keys: &[(&str, &str)] = match self.theme.screen {
+            ScreenStyle::Drawn => &KEYS,
+            ScreenStyle::Lines => &KEYS_OF_LINES,
+        };
+        self.front = Front::Pages(Pager::of_table("Keys", keys));
     }
 
     pub(super) fn show_details(&mut self) {

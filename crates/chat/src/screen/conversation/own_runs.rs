@@ -85,7 +85,7 @@ impl ScreenState {
             return self.hint("! and a command runs it here; the agent is told with your next prompt");
         }
         if self.own_runs.is_running() {
-            return self.hint("a command is still running: esc stops it");
+            return self.hint(format!("a command is still running: {} stops it", self.theme.stopper()));
         }
         self.composer.sent_elsewhere();
         self.own_runs.count += 1;

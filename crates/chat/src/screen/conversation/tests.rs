@@ -18,9 +18,8 @@ use crate::screen::wrap::line_columns;
 
 mod pictures;
 
-const RICH: ScreenTheme =
-    ScreenTheme { canvas: Canvas::None, colours: Colours::Sixteen, signs: Signs::Unicode };
-const BARE: ScreenTheme = ScreenTheme { canvas: Canvas::None, colours: Colours::None, signs: Signs::Ascii };
+const RICH: ScreenTheme = ScreenTheme { colours: Colours::Sixteen, ..ScreenTheme::PLAIN };
+const BARE: ScreenTheme = ScreenTheme { signs: Signs::Ascii, ..ScreenTheme::PLAIN };
 
 fn talk_on(columns: u16, rows: u16, theme: ScreenTheme) -> ScreenState {
     let agent = AgentFacts {

@@ -7,6 +7,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui_core::text::{Line, Span};
 
 use crate::screen::harmless;
+use crate::screen::terminal::ScreenStyle;
 use crate::screen::theme::{ScreenTheme, Tone};
 use crate::screen::wrap::{Margin, wrap};
 
@@ -254,11 +255,13 @@ impl FormField {
     }
 
     pub(super) fn keys(&self, theme: ScreenTheme) -> String {
-        match self.entry {
-            FieldEntry::Line { .. } => "enter".to_owned(),
-            FieldEntry::One { .. } => format!("{} and enter", theme.arrows()),
-            FieldEntry::Several { .. } => format!("{}, space, enter", theme.arrows()),
-            FieldEntry::YesOrNo { .. } => "y, n, enter".to_owned(),
+        match (&self.entry, theme.screen) {
+            (FieldEntry::Line { .. }, _) => "enter".to_owned(),
+            (FieldEntry::One { .. }, ScreenStyle::Drawn) => format!("{} and enter", theme.arrows()),
+            (FieldEntry::One { .. }, ScreenStyle::Lines) => "a number and enter".to_owned(),
+            (FieldEntry::Several { .. }, ScreenStyle::Drawn) => format!("{}, space, enter", theme.arrows()),
+            (FieldEntry::Several { .. }, ScreenStyle::Lines) => "numbers, as 13, and enter".to_owned(),
+            (FieldEntry::YesOrNo { .. }, _) => "y, n, enter".to_owned(),
         }
     }
 }
