@@ -225,6 +225,24 @@ async fn a_user_logs_in_calls_a_tool_and_logs_out_and_no_token_is_seen() {
     assert!(ok && out.contains("No login at notes"), "{out}");
 }
 
+/// What the entry sends is of no use to who wants to be rid of the login.
+#[tokio::test]
+async fn a_login_is_forgotten_though_a_variable_of_its_entry_is_not_set() {
+    let peer = OAuthPeer::start("sdk").await;
+    let home = peer.home("");
+    logged_in(&home, "notes").await;
+    assert!(kept(&home).contains("canary"));
+    let unset = "headers = { x = \"${GONE}\" }\noauth = { client_secret = \"${GONE}\" }\n";
+    home.write_config(&format!("[mcp.notes]\nurl = \"{}\"\n{unset}", peer.resource));
+    let (ok, out, err) = run(&home, &["mcp", "logout", "notes"]).await;
+    assert!(ok && out.contains("Deleted the login at notes."), "{out}{err}");
+    assert!(err.contains("could not be told") && err.contains("GONE is not set"), "{err}");
+    assert!(!kept(&home).contains("canary"));
+    home.write_config("[mcp.notes]\nurl = \"${GONE}\"\n");
+    let (ok, _, err) = run(&home, &["mcp", "logout", "notes"]).await;
+    assert!(!ok && err.contains("GONE is not set") && err.contains("attache mcp logout URL"), "{err}");
+}
+
 #[tokio::test]
 async fn tokens_are_renewed_before_they_end_and_what_is_new_is_kept() {
     let peer = OAuthPeer::start("sdk").await;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_core::legible::legible_line;
-use attache_core::ports::mcp::{OAuthSettings, ServerEntry};
+use attache_core::ports::mcp::{OAuthSettings, ServerEntry, ServerTransport};
 use url::Url;
 
 use super::client::{Registration, client_for};
@@ -90,14 +90,15 @@ struct RemoteServer {
     settings: OAuthSettings,
 }
 
+const PROGRAM: &str = "it is a program of this machine; only servers with a url have logins";
+
 impl LoginPlan {
     fn server(&self) -> Result<RemoteServer, OAuthError> {
         let Self { entry, root, variables, .. } = self;
         let (url, headers, way) =
             match program::resolve(entry, root, variables).map_err(OAuthError::Failed)? {
                 ResolvedServer::Program(_) => {
-                    let what = "it is a program of this machine; only servers with a url have logins";
-                    return Err(OAuthError::Failed(what.to_owned()));
+                    return Err(OAuthError::Failed(PROGRAM.to_owned()));
                 }
                 ResolvedServer::Http { url, headers } => (url, headers, http::ProbeWay::Post),
                 ResolvedServer::Sse { url, headers } => (url, headers, http::ProbeWay::Get),
@@ -151,15 +152,36 @@ impl LoginPlan {
         Ok(PendingLogin { address, listener, place, web, server, client, settings, scopes, proof, logins })
     }
 
+    /// Under which address a login is kept. Nothing else of the entry need be usable: it has served.
+    fn kept_under(&self) -> Result<Url, OAuthError> {
+        let Self { entry, root, variables, .. } = self;
+        let mut entry = entry.clone();
+        if let ServerTransport::Http { headers, .. } | ServerTransport::Sse { headers, .. } =
+            &mut entry.transport
+        {
+            headers.clear();
+        }
+        let can_name =
+            |reason| format!("{reason}; the address of the server will do: attache mcp logout URL");
+        let resolved = program::resolve(&entry, root, variables).map_err(can_name);
+        match resolved.map_err(OAuthError::Failed)? {
+            ResolvedServer::Program(_) => Err(OAuthError::Failed(PROGRAM.to_owned())),
+            ResolvedServer::Http { url, .. } | ResolvedServer::Sse { url, .. } => {
+                Ok(kept_address(&http::address(&url).map_err(OAuthError::Failed)?))
+            }
+        }
+    }
+
     /// Forgets a login; revokes it at the authorization server first, if that has an endpoint for it.
     pub async fn log_out(&self) -> Result<Logout, OAuthError> {
-        let RemoteServer { kept: server, settings, .. } = self.server()?;
+        let server = self.kept_under()?;
+        let settings = program::resolve_oauth(&self.entry, &self.variables).map_err(OAuthError::Failed);
         let before = self.kept(&server).await;
         // What can't be read is forgotten all the same.
-        let revocation = match &before {
-            Ok(None) => return Ok(Logout::NothingKept),
-            Ok(Some(login)) => revoke(login, &server, &settings).await,
-            Err(error) => Revocation::Failed(error.clone()),
+        let revocation = match (&before, &settings) {
+            (Ok(None), _) => return Ok(Logout::NothingKept),
+            (Ok(Some(login)), Ok(settings)) => revoke(login, &server, settings).await,
+            (Ok(Some(_)), Err(error)) | (Err(error), _) => Revocation::Failed(error.clone()),
         };
         let logins = self.logins.clone();
         blocking(move || logins.forget(server.as_str()).map_err(OAuthError::Store)).await?;
