@@ -2,6 +2,7 @@
 //! it came from.
 
 mod agent;
+mod hidden;
 mod served;
 
 use std::fmt::Write;
@@ -152,11 +153,10 @@ impl ConfigPage {
         self.entry("sandbox", held, &hold.origin);
     }
 
-    /// Values of variables and headers may be keys: only their names are shown.
     fn server(&mut self, server: &ConfiguredServer) {
         let ConfiguredServer { entry, enabled, origin } = server;
         self.line(&format!("\n[mcp.{}]", key(&entry.name)));
-        let hidden = match &entry.transport {
+        let (table, hidden) = match &entry.transport {
             ServerTransport::Stdio { command, arguments, environment, directory } => {
                 let words = std::iter::once(command).chain(arguments);
                 let words: Vec<String> = words.map(|word| basic_value(word.as_str().into())).collect();
@@ -165,21 +165,18 @@ impl ConfigPage {
                 if let Some(directory) = directory {
                     self.entry("cwd", directory.to_string_lossy().as_ref(), origin);
                 }
-                environment
+                ("env", environment)
             }
             ServerTransport::Http { url, headers } | ServerTransport::Sse { url, headers } => {
                 self.entry("url", url.as_str(), origin);
                 self.entry("transport", entry.transport.as_str(), origin);
-                headers
+                ("headers", headers)
             }
             ServerTransport::Unusable(problem) => {
                 return self.line(&format!("# not used: {}", one_line(problem)));
             }
         };
-        if !hidden.is_empty() {
-            let names: Vec<&str> = hidden.iter().map(|(name, _)| name.as_str()).collect();
-            self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
-        }
+        self.hidden_table(table, hidden, origin);
         self.oauth(&entry.oauth, origin);
         for (key, right) in [("network", entry.rights.network), ("write", entry.rights.write)] {
             if let Some(word) = right.word() {
@@ -208,10 +205,15 @@ impl ConfigPage {
         if *private_addresses == PrivateAddresses::Allowed {
             shown.insert("allow_private", true.into());
         }
+        let secret = client_secret.as_ref().map(|secret| secret.expose());
+        let reference = secret.filter(|secret| hidden::is_reference(secret));
+        if let Some(reference) = reference {
+            shown.insert("client_secret", reference.into());
+        }
         if !shown.is_empty() {
             self.entry("oauth", shown, origin);
         }
-        if client_secret.is_some() {
+        if secret.is_some() && reference.is_none() {
             self.line("# value not shown: client_secret");
         }
     }

@@ -1100,6 +1100,41 @@ fn agents_of_all_backends_are_read_and_printed_without_their_secrets() {
     }
 }
 
+/// Who reads the printed settings back has them all, and the secrets stay where they are.
+#[test]
+fn values_that_only_refer_to_variables_are_printed_and_read_back() {
+    let settings = "[mcp.docs]\nurl = \"https://docs.test/mcp\"\n\
+         headers = { Authorization = \"Bearer ${DOCS_TOKEN}\", x-key = \"s3cret\" }\n\
+         oauth = { client_secret = \"${DOCS_SECRET}\" }\n\
+         [mcp.files]\ncommand = [\"files\"]\nenv = { A = \"${A}${B}\", C = \"${C:-s3cret}\" }\n\
+         [agents.own]\nbackend = \"acp\"\ncommand = [\"goose\", \"acp\"]\nenv = { KEY = \"${KEY}\" }\n";
+    let place = Place::with(settings);
+    let printed = print_config::text(&place.sources(&[("DOCS_TOKEN", "s3cret")], &[]), Path::new("/"));
+    assert!(!printed.contains("s3cret"), "{printed}");
+    for line in [
+        "headers = { Authorization = \"Bearer ${DOCS_TOKEN}\" }",
+        "# values not shown: x-key",
+        "oauth = { client_secret = \"${DOCS_SECRET}\" }",
+        "env = { A = \"${A}${B}\" }",
+        "# values not shown: C",
+        "env = { KEY = \"${KEY}\" }",
+    ] {
+        assert!(printed.contains(line), "{line}\n{printed}");
+    }
+    let again = Place::with(&printed);
+    let again = print_config::text(&again.sources(&[], &[]), Path::new("/"));
+    assert!(again.contains("Bearer ${DOCS_TOKEN}") && again.contains("\"${A}${B}\""), "{again}");
+}
+
+#[test]
+fn all_that_is_wrong_with_a_token_is_told_at_once() {
+    let place = Place::with("[serve.tokens.\"a b\"]\nhash = \"abc\"\nscop = \"read\"\n");
+    let told = place.errors_with(&[], &[]);
+    for words in ["\"a b\" is no name", ".hash`: expected", "needs scope", "did you mean `scope`?"] {
+        assert!(told.contains(words), "{words}\n{told}");
+    }
+}
+
 #[test]
 fn what_is_wrong_with_an_agent_is_told_with_its_line() {
     for (entry, words) in [

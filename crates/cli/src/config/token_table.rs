@@ -1,12 +1,12 @@
 //! Reads `[serve.tokens.NAME]` of the file: digests of tokens, never tokens.
 
 use attache_http::{OWN_NAME, PAGE_NAME, TokenDigest, TokenScope};
-use toml_edit::Item;
+use toml_edit::{Item, TableLike};
 
 use super::error::shown;
 use super::file::{FileReader, found_item};
 use super::keys::mismatch;
-use super::{Config, SettingOrigin, Sourced};
+use super::{Config, SettingOrigin};
 
 pub(super) const TOKEN_KEYS: [&str; 2] = ["hash", "scope"];
 
@@ -43,6 +43,14 @@ impl FileReader<'_> {
             return None;
         };
         self.unknown_keys(&path, entries, &TOKEN_KEYS, &TOKEN_KEYS);
+        // All of it is looked at, so that all mistakes are told at once.
+        let name = self.token_name(&path, name, origin.clone());
+        let digest = self.token_digest(&path, entries, origin.clone());
+        let scope = self.token_scope(&path, entries, origin.clone());
+        Some(ConfiguredToken { name: name?, digest: digest?, scope: scope?, origin })
+    }
+
+    fn token_name(&mut self, path: &str, name: &str, origin: SettingOrigin) -> Option<String> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
             let name = shown(name);
@@ -56,16 +64,33 @@ impl FileReader<'_> {
             self.refuse(origin, format!("`{path}`: this name is taken; use another"));
             return None;
         }
+        Some(name.to_owned())
+    }
+
+    fn token_digest(
+        &mut self,
+        path: &str,
+        entries: &dyn TableLike,
+        origin: SettingOrigin,
+    ) -> Option<TokenDigest> {
         // What is no digest may be a token: it is not repeated.
         let expected = "\"sha256:\" and 64 hexadecimal digits, as `attache serve --new-token` tells";
-        let hash = match entries.get("hash").map(|hash| hash.as_str().and_then(TokenDigest::parse)) {
-            Some(Some(digest)) => digest,
+        match entries.get("hash").map(|hash| hash.as_str().and_then(TokenDigest::parse)) {
+            Some(Some(digest)) => Some(digest),
             found => {
                 let origin = found.map_or(origin, |_| self.origin(entries, "hash"));
                 self.refuse(origin, format!("`{path}.hash`: expected {expected}"));
-                return None;
+                None
             }
-        };
+        }
+    }
+
+    fn token_scope(
+        &mut self,
+        path: &str,
+        entries: &dyn TableLike,
+        origin: SettingOrigin,
+    ) -> Option<TokenScope> {
         let scope = |item: &Item| {
             let text = item.as_str()?;
             TokenScope::EACH.into_iter().find(|scope| scope.as_str() == text)
@@ -75,7 +100,6 @@ impl FileReader<'_> {
             self.refuse(origin, format!("`{path}` needs scope, {expected}"));
             return None;
         }
-        let Sourced { value: scope, .. } = self.entry(&path, entries, "scope", expected, scope)?;
-        Some(ConfiguredToken { name: name.to_owned(), digest: hash, scope, origin })
+        Some(self.entry(path, entries, "scope", expected, scope)?.value)
     }
 }

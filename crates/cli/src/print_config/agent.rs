@@ -3,7 +3,7 @@
 use attache_core::ports::mcp::HiddenText;
 use attache_foreign::SentHistory;
 
-use super::{ConfigPage, key, one_line};
+use super::{ConfigPage, key};
 use crate::config::{AgentBackend, ConfiguredAgent, SettingOrigin};
 
 impl ConfigPage {
@@ -14,19 +14,16 @@ impl ConfigPage {
         if let Some(description) = description {
             self.entry("description", description.as_str(), origin);
         }
-        let hidden = self.backend(backend, origin);
-        if !hidden.is_empty() {
-            let names: Vec<&str> = hidden.iter().map(|(name, _)| name.as_str()).collect();
-            self.line(&format!("# values not shown: {}", one_line(&names.join(", "))));
-        }
+        let (table, hidden) = self.backend(backend, origin);
+        self.hidden_table(table, hidden, origin);
     }
 
-    /// Gives what is not shown.
+    /// Gives the table that may hold keys.
     fn backend<'a>(
         &mut self,
         backend: &'a AgentBackend,
         origin: &SettingOrigin,
-    ) -> &'a [(String, HiddenText)] {
+    ) -> (&'static str, &'a [(String, HiddenText)]) {
         match backend {
             AgentBackend::AiSdk { url, headers, history, images, audio, pdf } => {
                 self.entry("url", url.as_str(), origin);
@@ -38,7 +35,7 @@ impl ConfigPage {
                 for (name, takes) in [("images", *images), ("audio", *audio), ("pdf", *pdf)] {
                     self.entry(name, takes, origin);
                 }
-                headers
+                ("headers", headers)
             }
             AgentBackend::LangGraph { url, headers, assistant, images, audio } => {
                 self.entry("url", url.as_str(), origin);
@@ -48,7 +45,7 @@ impl ConfigPage {
                 for (name, takes) in [("images", *images), ("audio", *audio)] {
                     self.entry(name, takes, origin);
                 }
-                headers
+                ("headers", headers)
             }
             AgentBackend::Python { module, python, directory, environment, watch, sandbox } => {
                 self.entry("module", module.as_str(), origin);
@@ -58,7 +55,7 @@ impl ConfigPage {
                 self.entry("directory", directory.to_string_lossy().as_ref(), origin);
                 self.entry("watch", *watch, origin);
                 self.entry("sandbox", *sandbox, origin);
-                environment
+                ("env", environment)
             }
             AgentBackend::Acp { command, environment, directory, sandbox } => {
                 self.words("command", command.clone(), origin);
@@ -66,7 +63,7 @@ impl ConfigPage {
                     self.entry("directory", directory.to_string_lossy().as_ref(), origin);
                 }
                 self.entry("sandbox", *sandbox, origin);
-                environment
+                ("env", environment)
             }
         }
     }
