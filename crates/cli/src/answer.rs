@@ -1,5 +1,6 @@
 //! What a command answers on stdout. The only way there for everything that is not the protocol.
 
+mod typed;
 mod writer;
 
 use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
@@ -7,6 +8,7 @@ use std::io::{self, BufRead, BufWriter, IsTerminal, Write};
 use anyhow::Context;
 use attache_core::legible::legible;
 
+pub(crate) use typed::{Interrupted, typed_line};
 pub(crate) use writer::{AnswerKind, AnswerWriter};
 
 /// Writes the answer, without anything in it that a terminal would obey: names and texts of others are in it.

@@ -35,7 +35,7 @@ impl<'a> AuthCommands<'a> {
     pub(crate) async fn run(&self, command: &AuthCommand) -> Result<()> {
         match command {
             AuthCommand::Login(login) => {
-                let provider = self.chosen(login.provider.as_deref())?;
+                let provider = self.chosen(login.provider.as_deref()).await?;
                 self.login(&provider, login).await
             }
             AuthCommand::Status => self.status(),
@@ -45,21 +45,21 @@ impl<'a> AuthCommands<'a> {
 
     /// Asks which provider is meant, too: what editors run in a terminal.
     pub(crate) async fn login_to_any(&self, provider: Option<&str>) -> Result<()> {
-        let provider = self.chosen(provider)?;
+        let provider = self.chosen(provider).await?;
         self.login(&provider, &LoginArgs::default()).await
     }
 
     /// Asks for a provider and its key; gives the provider.
     pub(crate) async fn login_to_chosen(&self) -> Result<String> {
-        let provider = self.chosen(None)?;
+        let provider = self.chosen(None).await?;
         self.login(&provider, &LoginArgs::default()).await?;
         Ok(provider)
     }
 
-    fn chosen(&self, provider: Option<&str>) -> Result<String> {
+    async fn chosen(&self, provider: Option<&str>) -> Result<String> {
         match provider {
             Some(provider) => Ok(provider.to_owned()),
-            None => choose::provider(self.config),
+            None => choose::provider(self.config).await,
         }
     }
 

@@ -27,12 +27,15 @@ use crate::args::{ChatArgs, ChatOutput};
 use crate::connect::ServerDoor;
 use crate::limits::{ATTACHED_BYTES, SCHEMA_BYTES};
 use crate::setup::Sources;
-use crate::usage_error::{OrWrongUsage, WrongUsage};
+use crate::usage_error::{INTERRUPTED, OrWrongUsage, WrongUsage};
 
 mod on_screen;
 mod own_door;
 
 use own_door::OwnDoor;
+
+/// What `--resume` takes for the session that `--continue` goes on with.
+const LATEST: &str = "latest";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -41,8 +44,6 @@ const QUIET_PIPE: Duration = Duration::from_secs(3);
 
 /// An interrupted run is gone by then, whatever hangs.
 const INTERRUPT_TIME: Duration = Duration::from_millis(2_800);
-
-const INTERRUPTED: u8 = 130;
 
 pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> {
     if !args.print {
@@ -139,6 +140,7 @@ fn one_shot(sources: &Sources, args: &ChatArgs, material: Material) -> Result<On
                 WrongUsage("--resume without an id lets you choose, which -p can't".to_owned()).into()
             );
         }
+        (Some(id), _) if id == LATEST => SessionChoice::Latest,
         (Some(id), _) => SessionChoice::ById(id.clone(), args.cwd.as_ref().map(|_| directory.clone())),
         (None, true) => SessionChoice::Latest,
         (None, false) => SessionChoice::New,

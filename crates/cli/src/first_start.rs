@@ -18,6 +18,7 @@ use crate::models;
 use crate::providers::{LiveProviders, standings};
 use crate::sandbox;
 use crate::setup::{Sources, foreign_agent_here};
+use crate::usage_error::INTERRUPTED;
 
 mod asked;
 mod found;
@@ -67,8 +68,6 @@ pub(crate) async fn lead(args: &Args, chat: &ChatArgs, sources: &Sources) -> Res
 
 const WELCOME: &str =
     "Welcome to attache. Three questions, then you can talk.\nEnter takes the first answer; Ctrl-C leaves.";
-
-const INTERRUPTED: u8 = 130;
 
 /// What is written at the end.
 #[derive(Debug)]
@@ -143,6 +142,7 @@ async fn first_question(sources: &Sources, live: &LiveProviders) -> Result<Perso
                     None => answer::note(&format!("{provider} can't be used yet.")),
                 }
             }
+            Err(error) if error.is::<answer::Interrupted>() => return Ok(PersonSaid::Interrupted),
             Err(error) => answer::note(&format!("{error:#}")),
         }
     }

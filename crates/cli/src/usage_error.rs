@@ -1,9 +1,11 @@
-//! Wrong usage: what was typed can't be right, whatever is tried. Decides the exit code 2; tells nobody.
+//! Wrong usage: what was typed can't be right, whatever is tried. Decides the exit codes of failed commands;
+//! tells nobody.
 
 use std::process::ExitCode;
 
 use anyhow::Error;
 
+use crate::answer::Interrupted;
 use crate::config::{ConfigErrors, SettingOrigin};
 
 /// A value that was typed and can't be used. It says so itself.
@@ -41,9 +43,13 @@ pub(crate) fn is_wrong_usage(error: &Error) -> bool {
     error.is::<WrongUsage>() || error.downcast_ref::<ConfigErrors>().is_some_and(of_option)
 }
 
+/// What shells say of a process that Ctrl-C ended.
+pub(crate) const INTERRUPTED: u8 = 130;
+
 /// What a command ends with that failed so.
 pub(crate) fn exit_code(error: &Error) -> ExitCode {
     match is_wrong_usage(error) {
+        _ if error.is::<Interrupted>() => ExitCode::from(INTERRUPTED),
         true => ExitCode::from(2),
         false => ExitCode::FAILURE,
     }

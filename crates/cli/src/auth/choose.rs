@@ -1,13 +1,14 @@
 //! Asks which provider a key is for: by number or by name, on the terminal.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, Write};
 
 use anyhow::{Result, bail};
 use attache_models::KeyNeed;
 
+use crate::answer;
 use crate::config::{Config, ProviderWire, nearest};
 
-pub(super) fn provider(config: &Config) -> Result<String> {
+pub(super) async fn provider(config: &Config) -> Result<String> {
     let offered: Vec<&str> = config
         .providers
         .iter()
@@ -15,7 +16,7 @@ pub(super) fn provider(config: &Config) -> Result<String> {
         .filter(|provider| provider.vendor.is_none_or(|vendor| vendor.key == KeyNeed::Required))
         .map(|provider| provider.name.as_str())
         .collect();
-    if !io::stdin().is_terminal() {
+    if !answer::is_typed() {
         bail!("which provider is the key for? Name it: attache auth login PROVIDER ({})", offered.join(", "));
     }
     let mut terminal = io::stderr();
@@ -24,10 +25,7 @@ pub(super) fn provider(config: &Config) -> Result<String> {
     }
     for _ in 0..TRIES {
         write!(terminal, "Which provider is the key for? ")?;
-        let mut line = String::new();
-        if io::stdin().lock().read_line(&mut line)? == 0 {
-            break;
-        }
+        let Some(line) = answer::typed_line().await? else { break };
         if let Some(name) = chosen(line.trim(), &offered) {
             return Ok(name.to_owned());
         }

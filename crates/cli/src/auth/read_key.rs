@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use attache_models::Secret;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
+use crate::answer::Interrupted;
 use crate::limits::MAX_KEY_BYTES;
 
 /// `provider` as it was named.
@@ -31,7 +32,7 @@ pub(super) async fn read(provider: &str) -> Result<Secret> {
     }
     match line {
         Ok(line) => key(&line, provider),
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => bail!("interrupted; nothing was stored"),
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Err(Interrupted.into()),
         Err(error) => Err(error).context("the key could not be read"),
     }
 }

@@ -12,8 +12,8 @@ use attache_chat::screen::{
 use attache_core::hub::People;
 use sha2::{Digest, Sha256};
 
-use super::VERSION;
 use super::own_door::OwnDoor;
+use super::{LATEST, VERSION};
 use crate::answer;
 use crate::args::ChatArgs;
 use crate::config::ChatKeys;
@@ -68,6 +68,7 @@ fn start<'d>(
         introduction,
         session: match (&args.resume, args.latest) {
             (Some(id), _) if id.is_empty() => FirstSession::Asked,
+            (Some(id), _) if id == LATEST => FirstSession::Latest,
             (Some(id), _) => FirstSession::ById(id.clone()),
             (None, true) => FirstSession::Latest,
             (None, false) => FirstSession::New,

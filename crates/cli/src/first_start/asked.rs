@@ -1,9 +1,9 @@
 //! One question in the terminal: numbered rows, a line that is typed. Plain lines, so that every terminal and
 //! every screen reader can follow.
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use attache_core::legible::legible_line;
 
 use crate::answer;
@@ -48,21 +48,12 @@ pub(super) async fn ask(rows: &[String]) -> Result<PersonSaid<String>> {
     }
     let default = if rows.is_empty() { "" } else { "[1] " };
     write!(io::stderr(), "{default}> ")?;
-    // A key that was read before has taken the interrupt from the system.
-    let read = tokio::select! {
-        read = tokio::task::spawn_blocking(one_line) => read.context("reading the answer")?,
-        _ = tokio::signal::ctrl_c() => return Ok(PersonSaid::Interrupted),
-    };
-    Ok(match read? {
-        Some(line) => PersonSaid::Answer(line.trim().to_owned()),
-        None => PersonSaid::Nothing,
-    })
-}
-
-fn one_line() -> io::Result<Option<String>> {
-    let mut line = String::new();
-    let count = io::stdin().lock().read_line(&mut line)?;
-    Ok((count > 0).then_some(line))
+    match answer::typed_line().await {
+        Ok(Some(line)) => Ok(PersonSaid::Answer(line.trim().to_owned())),
+        Ok(None) => Ok(PersonSaid::Nothing),
+        Err(error) if error.is::<answer::Interrupted>() => Ok(PersonSaid::Interrupted),
+        Err(error) => Err(error),
+    }
 }
 
 fn row_of(line: &str, rows: usize) -> Option<usize> {

@@ -15,7 +15,7 @@ use attache_core::ports::mcp::{
 use attache_mcp::oauth::{LoginPlan, Logout, Revocation};
 use attache_sandbox::programs::Programs;
 
-use crate::answer;
+use crate::answer::{self, Interrupted};
 use crate::args::McpLoginArgs;
 use crate::config::nearest;
 use crate::credentials::{KeyPlace, LedgerEntry, Patience, ServerLogins};
@@ -34,7 +34,7 @@ pub(super) async fn log_in(sources: &Sources, args: &McpLoginArgs) -> Result<Exi
     let server = pending.server().to_owned();
     let finished = tokio::select! {
         finished = pending.finish() => finished.with_context(|| format!("can't log in to {name}"))?,
-        _ = tokio::signal::ctrl_c() => bail!("interrupted; nothing was stored"),
+        _ = tokio::signal::ctrl_c() => return Err(Interrupted.into()),
     };
     let kept = match logins.place_of(&server)? {
         Some(LedgerEntry::Keyring) => "in the keyring".to_owned(),

@@ -20,13 +20,15 @@ async fn a_run_goes_on_with_the_latest_or_a_named_session() {
     assert_eq!((&ran.object()["sessionId"], &ran.object()["text"]), (&json!(session), &json!("Two.")));
     let ran = chat(&home, &["-p", "second", "--resume", &session[..20]]).await;
     assert_eq!((ran.code, ran.said.as_str()), (Some(0), "Two.\n"), "{ran:?}");
+    let ran = chat(&home, &["-p", "second", "--resume", "latest", "--output", "json"]).await;
+    assert_eq!(ran.object()["sessionId"], json!(session), "{ran:?}");
     let other = chat(&home, &["-p", "first", "--output", "json"]).await.object();
     assert_ne!(other["sessionId"], json!(session));
     let ran = chat(&home, &["-p", "second", "--resume", "ses_"]).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.told.contains("several sessions begin with \"ses_\""), "{ran:?}");
     let stored = export(&home, &session).await;
-    assert_eq!(stored.matches("\"second\"").count(), 2, "{stored}");
+    assert_eq!(stored.matches("\"second\"").count(), 3, "{stored}");
 }
 
 /// A session works where it was made, wherever the command is typed.

@@ -102,6 +102,29 @@ async fn without_anything_a_key_can_be_entered_and_the_end_of_the_input_leaves()
     assert_eq!(config(&home), None);
 }
 
+/// The question before it has taken the interrupt from the system.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_leaves_at_every_question() {
+    for until in ["[1] >", "Which provider is the key for?", "Key for anthropic:"] {
+        let home = newcomer();
+        let tmux = open(&home);
+        let screen = tmux.wait_for("[1] >");
+        let row = screen.lines().find(|line| line.contains("Enter a key")).unwrap();
+        if until != "[1] >" {
+            tmux.write_line(row.split_whitespace().next().unwrap());
+            tmux.wait_for("Which provider is the key for?");
+        }
+        if until == "Key for anthropic:" {
+            tmux.write_line("anthropic");
+        }
+        tmux.wait_for(until);
+        tmux.press(&["C-c"]);
+        let screen = tmux.wait_for("code 130");
+        assert!(screen.contains("Nothing was written"), "{until}: {screen}");
+        assert_eq!(config(&home), None);
+    }
+}
+
 #[tokio::test]
 async fn without_a_terminal_it_is_help() {
     let said = run(&newcomer(), "").await;
