@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use attache_core::hub::{HubError, SessionHandle, Ticket};
 use attache_core::ids::MessageId;
+use attache_core::part::{Part, Role};
 use attache_core::prompt::{Arrival, Prompt};
 use attache_core::turn::TurnEnd;
 use proptest::prelude::*;
@@ -20,8 +21,8 @@ enum Step {
     Send(Arrival),
     /// Of the prompts sent so far, the n-th.
     CancelQueued(usize),
-    /// With so many blocks.
-    Edit(usize, usize),
+    /// With so many blocks of text, and perhaps a file among them.
+    Edit(usize, usize, Attached),
     Abort,
     Wait(u64),
     /// A client that got no answer sends the n-th once more.
@@ -34,12 +35,19 @@ enum Step {
     End,
 }
 
+#[derive(Clone, Copy, Debug)]
+enum Attached {
+    Nothing,
+    File,
+}
+
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => Just(Step::Send(Arrival::Waits)),
         2 => Just(Step::Send(Arrival::Steers)),
         2 => (0usize..12).prop_map(Step::CancelQueued),
-        2 => (0usize..12, 1usize..4).prop_map(|(number, blocks)| Step::Edit(number, blocks)),
+        2 => (0usize..12, 1usize..4, prop_oneof![Just(Attached::Nothing), Just(Attached::File)])
+            .prop_map(|(number, blocks, attached)| Step::Edit(number, blocks, attached)),
         1 => Just(Step::Abort),
         4 => (0u64..40).prop_map(Step::Wait),
         2 => (0usize..12).prop_map(Step::Again),
@@ -127,6 +135,24 @@ fn id(number: usize) -> MessageId {
     MessageId::new(format!("msg_{number}"))
 }
 
+fn file(number: usize) -> Part {
+    Part::File {
+        media_type: "text/plain".into(),
+        url: "data:text/plain;base64,aGk=".into(),
+        filename: Some(format!("e{number}.txt")),
+        provider_metadata: None,
+    }
+}
+
+/// Its texts, and its files by their names.
+fn content_of(parts: &[Part]) -> String {
+    let one = |part: &Part| match part {
+        Part::File { filename, .. } => format!("<{}>", filename.as_deref().unwrap_or_default()),
+        part => text_of(std::slice::from_ref(part)),
+    };
+    parts.iter().map(one).collect()
+}
+
 async fn seen(session: &SessionHandle) -> Vec<usize> {
     let queued = session.queued().await.unwrap();
     queued.iter().map(|queued| queued.message_id.as_str()[4..].parse().unwrap()).collect()
@@ -157,13 +183,19 @@ async fn play(steps: Vec<Step>) {
                     change = Change::Cancelled(number);
                 }
             }
-            Step::Edit(number, blocks) => {
-                let parts = (0..blocks).flat_map(|block| prompt(&format!("e{number}.{block} ")).parts);
-                let edited = Prompt { parts: parts.collect(), ..Prompt::default() };
-                let text = text_of(&edited.parts);
-                if session.edit_queued(id(number), edited).await.is_ok() {
-                    known[number].text = text;
-                    known[number].edited = true;
+            Step::Edit(number, blocks, attached) => {
+                let texts = (0..blocks).flat_map(|block| prompt(&format!("e{number}.{block} ")).parts);
+                let mut parts: Vec<Part> = texts.collect();
+                if let Attached::File = attached {
+                    parts.insert(blocks / 2, file(number));
+                }
+                let text = content_of(&parts);
+                match session.edit_queued(id(number), Prompt { parts, ..Prompt::default() }).await {
+                    Ok(()) => {
+                        known[number].text = text;
+                        known[number].edited = true;
+                    }
+                    Err(error) => assert!(!error.to_string().contains("prompt["), "{error}"),
                 }
             }
             Step::Abort => session.cancel(),
@@ -225,7 +257,8 @@ async fn play(steps: Vec<Step>) {
         assert!(!cancelled[number] || end == TurnEnd::Aborted, "{end:?}");
     }
     until(&session, |state| *state == attache_core::events::RunState::Idle).await;
-    let fired = world.prompts(session.id());
+    let fired: Vec<String> =
+        world.messages(session.id(), Role::User).iter().map(|parts| content_of(parts)).collect();
     assert!(expected.contains(&fired), "{fired:?} fired, of {expected:?}");
     world.check_rest(session.id());
 }
