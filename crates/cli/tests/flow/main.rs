@@ -6,6 +6,7 @@ mod cancel;
 mod cancel_below;
 mod endings;
 mod hooks;
+mod init;
 mod interrupts;
 mod permission;
 mod queue;
