@@ -28,6 +28,7 @@ mod goose;
 mod opencode;
 mod shown;
 mod talk;
+mod user_files;
 
 use archive::session_id;
 use talk::{Talk, TalkError};
@@ -131,6 +132,9 @@ impl ForeignSession {
 }
 
 pub(crate) async fn run(sources: &Sources, args: &ForeignArgs) -> Result<ExitCode> {
+    if args.files {
+        return user_files::run(sources, args);
+    }
     let found = search(sources, args)?;
     for (path, reason) in &found.broken {
         answer::note(&format!("left out: {}: {}", legible_path(path), legible_line(reason)));
@@ -263,8 +267,8 @@ fn asked(sessions: &[ForeignSession]) -> Result<Vec<ForeignSession>> {
 }
 
 /// What else moves in, and how.
-const ELSE: &str = "Go on with one: attache chat --resume ID. MCP servers: attache mcp import. What is in .claude/ of a project \
-     (commands, agents, skills) and AGENTS.md count as they are; see docs/knowledge.md.";
+const ELSE: &str = "Go on with one: attache chat --resume ID. MCP servers: attache mcp import. Commands, agents and skills: attache \
+     import --files. What is in .claude/ of a project and AGENTS.md count as they are; see docs/knowledge.md.";
 
 /// One broken session does not keep the others.
 async fn take_over(sources: &Sources, sessions: &[ForeignSession]) -> Result<ExitCode> {

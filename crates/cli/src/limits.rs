@@ -98,6 +98,13 @@ pub(crate) const FOREIGN_TITLE_CHARS: usize = 100;
 /// A picture of a prompt, in base64, that is kept within its part.
 pub(crate) const FOREIGN_PICTURE_BYTES: usize = 1024 * 1024;
 
+/// A command, an agent or the text of a skill of another agent: far more than a model should be told.
+pub(crate) const FOREIGN_TEXT_BYTES: u64 = 256 * 1024;
+
+/// The files of one skill that are copied; who keeps more beside it names its directory in the configuration.
+pub(crate) const FOREIGN_SKILL_FILES: usize = 200;
+pub(crate) const FOREIGN_SKILL_BYTES: u64 = 16 * 1024 * 1024;
+
 /// How long another agent may hold its database against a reader.
 pub(crate) const FOREIGN_WAIT: Duration = Duration::from_secs(2);
 

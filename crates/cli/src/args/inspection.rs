@@ -41,19 +41,27 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(after_help = "Example:\n  attache import claude --all")]
+#[command(
+    after_help = "Example:\n  attache import claude --all\n  attache import codex --files --all --dry-run"
+)]
 pub(crate) struct ForeignArgs {
     /// Whose sessions; of every agent that is found if left out
     #[arg(value_enum)]
     pub(crate) agent: Option<ForeignName>,
-    /// Take over these, by their numbers in the list or the beginnings of their ids
+    /// Take over these, by their numbers in the list or the beginnings of their ids; with --files, by name
     #[arg(value_name = "SESSION")]
     pub(crate) sessions: Vec<String>,
     /// Take over all of them
     #[arg(long, conflicts_with = "sessions")]
     pub(crate) all: bool,
+    /// Their commands, agents and skills in the place of their sessions, as files beside your configuration
+    #[arg(long)]
+    pub(crate) files: bool,
+    /// With --files: show what would be written, and write nothing
+    #[arg(long, requires = "files")]
+    pub(crate) dry_run: bool,
     /// Only sessions of this directory
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub(crate) workspace: Option<PathBuf>,
     /// Look for them here, not where the agent keeps them
     #[arg(long, value_name = "PATH", requires = "agent")]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 mod broken;
 mod programs;
 mod taken;
+mod user_files;
 
 /// A home of a user who has worked with all five.
 struct Moving {
@@ -29,7 +30,7 @@ impl Moving {
         let home = Home::new(env!("CARGO_BIN_EXE_attache"), "on *\n  text \"Goes on.\"\n");
         let user = home.home().join("user");
         std::fs::create_dir(&user).unwrap();
-        let home = ["XDG_DATA_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"]
+        let home = ["XDG_DATA_HOME", "XDG_CONFIG_HOME", "CLAUDE_CONFIG_DIR", "CODEX_HOME"]
             .into_iter()
             .fold(home.with_variable("HOME", user.to_str().unwrap()), |home, name| {
                 home.with_variable(name, "")
