@@ -1,8 +1,8 @@
 //! What no session of this process reaches: the usual places of keys, and every file of our own, wherever it
 //! was put.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use attache_core::scope::{Guarded, LinkChain, LinkChains};
@@ -67,10 +67,59 @@ pub(crate) fn guarded<'a>(
     }))
 }
 
-/// Follows every link; what does not exist lies where its directory does. Looks at each directory once.
+/// A directory with more names is not listed: each name is looked at alone.
+const LISTED_NAMES: usize = 4_096;
+
+/// So many names of a directory are looked at alone before it is listed: of most directories only one is asked
+/// for, the next on the way.
+const LOOKS_BEFORE_LIST: usize = 4;
+
+/// Follows every link; what does not exist lies where its directory does. Looks at each directory once: of the
+/// names that are asked for most are nowhere, and one list says so of all of them.
 #[derive(Debug, Default)]
 struct KnownChains {
     known: HashMap<PathBuf, LinkChain>,
+    /// By the directory's real path.
+    listed: HashMap<PathBuf, Names>,
+}
+
+/// The names in a directory.
+#[derive(Debug)]
+enum Names {
+    /// Not listed yet, after so many looks.
+    Looks(usize),
+    /// In small letters: some file systems don't tell them apart.
+    Listed(HashSet<OsString>),
+    /// Too many, or they can't be read.
+    Unknown,
+}
+
+impl Names {
+    fn of(directory: &Path) -> Self {
+        let entries = match directory.read_dir() {
+            Ok(entries) => entries,
+            Err(error) if is_missing(&error) => return Self::Listed(HashSet::new()),
+            Err(_) => return Self::Unknown,
+        };
+        let names = entries.take(LISTED_NAMES + 1).map(|entry| Ok(entry?.file_name().to_ascii_lowercase()));
+        match names.collect::<std::io::Result<HashSet<OsString>>>() {
+            Ok(names) if names.len() <= LISTED_NAMES => Self::Listed(names),
+            Ok(_) | Err(_) => Self::Unknown,
+        }
+    }
+
+    fn lack(&mut self, directory: &Path, name: &OsStr) -> bool {
+        if let Self::Looks(looks) = self {
+            *looks += 1;
+            if *looks > LOOKS_BEFORE_LIST {
+                *self = Self::of(directory);
+            }
+        }
+        match self {
+            Self::Listed(names) => !names.contains(&name.to_ascii_lowercase()),
+            Self::Looks(_) | Self::Unknown => false,
+        }
+    }
 }
 
 impl KnownChains {
@@ -80,6 +129,9 @@ impl KnownChains {
         };
         let LinkChain { mut links, end } = self.of_directory(parent)?;
         let named = end.join(name);
+        if self.listed.entry(end.clone()).or_insert(Names::Looks(0)).lack(&end, name) {
+            return Some(LinkChain { links, end: named });
+        }
         match named.symlink_metadata() {
             Ok(found) if found.is_symlink() => {
                 let behind = link_chain(&named).ok()?;

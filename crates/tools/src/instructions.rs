@@ -149,7 +149,12 @@ impl<'a> InstructionReader<'a> {
 
     fn directory(&mut self, directory: &Path, origin: FileOrigin) {
         let Ok(base) = directory.canonicalize() else { return };
-        FILE_NAMES.iter().for_each(|name| self.file(&directory.join(name), (origin, &base), 0));
+        for name in FILE_NAMES {
+            // Most directories have none: one look then, and not one for each directory above.
+            if base.join(name).symlink_metadata().is_ok() {
+                self.file(&directory.join(name), (origin, &base), 0);
+            }
+        }
     }
 
     /// One file and what it imports, unless it was read before. What does not exist is no instruction.
