@@ -35,6 +35,9 @@ const END: &str = "zzENDzz";
 /// Between two deltas: a thousand a second, faster than models are.
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Between the words of a prompt and the key that sends them.
+const BEFORE_ENTER: Duration = Duration::from_secs(2);
+
 /// What one program took in one terminal.
 #[derive(Clone, Copy, Debug)]
 struct Shown {
@@ -115,9 +118,10 @@ fn theirs(rival: Rival, program: &Path, place: &Place) -> Result<Shown> {
 fn answered(mut terminal: Terminal, ready: &str) -> Result<Shown> {
     terminal.until(ready)?;
     terminal.quiet_for(Duration::from_millis(500))?;
-    let before: Usage = terminal.usage()?;
     terminal.write(b"say much")?;
-    terminal.pass(Duration::from_millis(100))?;
+    // A program that still starts takes a key that follows soon for a part of something pasted.
+    terminal.pass(BEFORE_ENTER)?;
+    let before: Usage = terminal.usage()?;
     terminal.write(b"\r")?;
     terminal.until(END)?;
     terminal.pass(Duration::from_millis(300))?;
