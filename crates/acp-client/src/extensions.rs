@@ -67,9 +67,33 @@ pub struct RewoundPrompt {
     pub files: Option<Value>,
 }
 
+/// One way to go on with a command.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CompletedCommand {
+    /// What its last argument would be.
+    pub value: String,
+    /// The whole command with it.
+    pub text: String,
+}
+
 impl AgentClient {
     pub async fn session_state(&self, session_id: &SessionId) -> Result<SessionState, ClientFailure> {
         self.extension("_attache/session/status", json!({ "sessionId": session_id })).await
+    }
+
+    /// How a slash command that is being typed could go on.
+    pub async fn complete_command(
+        &self,
+        session_id: &SessionId,
+        text: &str,
+    ) -> Result<Vec<CompletedCommand>, ClientFailure> {
+        #[derive(Deserialize)]
+        struct Completions {
+            completions: Vec<CompletedCommand>,
+        }
+        let params = json!({ "sessionId": session_id, "text": text });
+        let completed: Completions = self.extension("_attache/commands/complete", params).await?;
+        Ok(completed.completions)
     }
 
     pub async fn queued_prompts(&self, session_id: &SessionId) -> Result<Vec<QueuedPrompt>, ClientFailure> {

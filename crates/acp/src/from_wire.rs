@@ -59,6 +59,7 @@ pub enum ClientRequest {
     Compact { session_id: SessionId, keep: String },
     Rewind { session_id: SessionId, message_id: MessageId },
     Unrewind { session_id: SessionId },
+    CompleteCommand { session_id: SessionId, text: String },
     QueueList { session_id: SessionId },
     QueueCancel { session_id: SessionId, message_id: MessageId },
     QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
@@ -218,6 +219,11 @@ fn extension(method: &str) -> Option<ReadParams> {
         "_attache/session/unrewind" => {
             |mut params| Ok(ClientRequest::Unrewind { session_id: session_id(&mut params)? })
         }
+        "_attache/commands/complete" => |mut params| {
+            let session_id = session_id(&mut params)?;
+            let text = params.required("text")?.string()?;
+            Ok(ClientRequest::CompleteCommand { session_id, text })
+        },
         "_attache/queue/list" => {
             |mut params| Ok(ClientRequest::QueueList { session_id: session_id(&mut params)? })
         }

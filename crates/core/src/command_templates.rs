@@ -143,7 +143,7 @@ fn words(arguments: &str) -> Vec<String> {
 }
 
 /// The first word, without its quotes, and what is behind it.
-fn next_word(rest: &str) -> Option<(&str, &str)> {
+pub(crate) fn next_word(rest: &str) -> Option<(&str, &str)> {
     let (word, behind) = match rest.chars().next()? {
         quote @ ('"' | '\'') => rest[1..].split_once(quote).unwrap_or((&rest[1..], "")),
         _ => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),

@@ -249,6 +249,7 @@ impl Session {
                 answer(reply, patched);
             }
             SessionCommand::Status(reply) => drop(reply.send(self.current_status())),
+            SessionCommand::Complete { text, reply } => self.complete_command(&text, reply),
             SessionCommand::QueueList(reply) => {
                 let listed = self.queue_list().await;
                 answer(reply, listed);

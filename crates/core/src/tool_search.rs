@@ -327,7 +327,7 @@ impl Tool for ToolSearch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::mcp::{ServerPrompt, WrittenPrompt};
+    use crate::ports::mcp::{BegunArgument, ServerPrompt, WrittenPrompt};
 
     fn spec(id: &str, description: &str, arguments: &[&str]) -> ToolSpec {
         let properties: serde_json::Map<String, Value> =
@@ -400,7 +400,12 @@ mod tests {
             Box::pin(std::future::ready(Err("it has no prompts".to_owned())))
         }
 
-        fn suggestions(&self, _: &str, _: Vec<(String, String)>, _: &str) -> BoxFuture<'static, Vec<String>> {
+        fn suggestions(
+            &self,
+            _: &str,
+            _: Vec<(String, String)>,
+            _: BegunArgument<'_>,
+        ) -> BoxFuture<'static, Vec<String>> {
             Box::pin(std::future::ready(Vec::new()))
         }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
-    ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers, WaitingServer,
-    WrittenPrompt,
+    BegunArgument, ServerNotices, ServerOrigin, ServerPrompt, ServerState, ServerStatus, SessionServers,
+    WaitingServer, WrittenPrompt,
 };
 use attache_core::ports::tool::{Tool, ToolSource};
 use attache_core::ports::{BoxFuture, Delegate};
@@ -324,7 +324,7 @@ impl SessionServers for OpenedServers {
         &self,
         command: &str,
         given: Vec<(String, String)>,
-        argument: &str,
+        argument: BegunArgument<'_>,
     ) -> BoxFuture<'static, Vec<String>> {
         Box::pin(self.suggesting(command, given, argument))
     }

@@ -14,7 +14,7 @@ const fn method(name: &'static str, what: &'static str) -> MethodEntry {
 }
 
 /// Every request that is answered.
-pub const REQUESTS: [MethodEntry; 21] = [
+pub const REQUESTS: [MethodEntry; 22] = [
     method("initialize", "Agrees on a version; says what both sides can do."),
     method("authenticate", "Logs in to a provider."),
     method("logout", "Deletes the stored keys."),
@@ -36,6 +36,7 @@ pub const REQUESTS: [MethodEntry; 21] = [
     method("_attache/session/compact", "Summarises the conversation."),
     method("_attache/session/rewind", "Goes back to before a prompt, with the files that tools changed."),
     method("_attache/session/unrewind", "Takes the last rewind back."),
+    method("_attache/commands/complete", "Says how a slash command that is being typed could go on."),
     method("_attache/queue/list", "Lists the prompts that wait."),
     method("_attache/queue/cancel", "Takes back a prompt that waits."),
     method("_attache/queue/edit", "Changes a prompt that waits."),

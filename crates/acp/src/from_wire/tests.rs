@@ -88,6 +88,7 @@ fn a_missing_field_is_named_for_every_method() {
         ("_attache/session/compact", "sessionId"),
         ("_attache/session/rewind", "sessionId"),
         ("_attache/session/unrewind", "sessionId"),
+        ("_attache/commands/complete", "sessionId"),
         ("_attache/queue/list", "sessionId"),
         ("_attache/queue/cancel", "sessionId"),
         ("_attache/queue/edit", "sessionId"),

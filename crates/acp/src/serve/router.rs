@@ -23,8 +23,8 @@ use super::{AgentServices, SessionPace};
 use crate::from_wire::{self, ClientRequest, ConfigValue, Initialize, LoginTerminals};
 use crate::to_wire::{
     AGENT_OPTION, APPROVAL_OPTION, DEFAULT_THOUGHT, Logins, MODE_OPTION, MODEL_OPTION, THOUGHT_OPTION,
-    WireView, config_options, initialize_response, queue_entry, rewind_result, status_result,
-    unrewind_result,
+    WireView, completed_commands, config_options, initialize_response, queue_entry, rewind_result,
+    status_result, unrewind_result,
 };
 
 pub(super) struct Router {
@@ -188,6 +188,12 @@ impl ClientConnection {
                     }
                 });
                 self.linked(&session_id, operation);
+            }
+            ClientRequest::CompleteCommand { session_id, text } => {
+                self.with_session(session_id, responder, |found| {
+                    let completed = found.complete_command(text);
+                    async move { completed.await.map(|completed| completed_commands(&completed)) }
+                });
             }
             ClientRequest::QueueList { session_id } => {
                 self.with_session(session_id, responder, |found| {

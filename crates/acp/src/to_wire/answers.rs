@@ -20,6 +20,7 @@ use attache_core::metadata::OWN_KEY;
 use attache_core::ports::client::{Ask, CallArguments, ModeProposal, Permission};
 use attache_core::ports::store::SessionRow;
 use attache_core::ports::tool::{Presentation, Shown};
+use attache_core::slash_commands::CompletedCommand;
 use attache_core::watchdog::Containment;
 use serde_json::{Map, Value, json};
 
@@ -186,6 +187,12 @@ pub fn status_result(status: &SessionStatus, containment: Option<Containment>) -
         });
     }
     result
+}
+
+/// How a command that is being typed could go on.
+pub fn completed_commands(completed: &[CompletedCommand]) -> Value {
+    let entry = |done: &CompletedCommand| json!({ "value": done.value, "text": done.text });
+    json!({ "completions": completed.iter().map(entry).collect::<Vec<_>>() })
 }
 
 /// A prompt that waits, with the blocks it was sent as.

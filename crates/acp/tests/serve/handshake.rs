@@ -76,6 +76,7 @@ async fn sessions_that_are_not_open_are_not_found() {
         ("session/fork", json!({ "sessionId": "ses_none", "cwd": "/w" })),
         ("session/close", json!({ "sessionId": "ses_none" })),
         ("_attache/session/status", json!({ "sessionId": "ses_none" })),
+        ("_attache/commands/complete", json!({ "sessionId": "ses_none", "text": "/a" })),
         ("_attache/queue/list", json!({ "sessionId": "ses_none" })),
         ("_attache/session/export", json!({ "sessionId": "none" })),
     ] {

@@ -20,8 +20,9 @@ pub(crate) use history::PromptHistory;
 pub(crate) use sessions::{KnownSessions, session_of};
 pub use vi::ComposerKeys;
 
+use super::harmless;
 use attached::Attached;
-use completion::{mentioned, offer};
+use completion::{Completion, mentioned, offer};
 use text::{Motion, TypedText};
 use vi::ViState;
 
@@ -48,6 +49,8 @@ pub(crate) enum Typed {
     Taken,
     /// Enter: the prompt is to be sent.
     Send,
+    /// Tab behind a command: its agent may know how it goes on.
+    Complete,
     /// Not a key of the composer.
     Other,
 }
@@ -112,6 +115,7 @@ impl Composer {
                 self.typed.insert("\n");
             }
             KeyCode::Enter => return Typed::Send,
+            KeyCode::Tab if self.is_behind_command() => return Typed::Complete,
             KeyCode::Up | KeyCode::Down => return self.vertical(key.code),
             _ => match edit_of(key) {
                 Some(edit) => self.edit(edit),
@@ -121,6 +125,21 @@ impl Composer {
         self.history.leave();
         self.look_for_offer(words);
         Typed::Taken
+    }
+
+    fn is_behind_command(&self) -> bool {
+        let (text, cursor) = (self.typed.as_str(), self.typed.cursor());
+        text.starts_with('/') && text.contains(char::is_whitespace) && cursor == text.len()
+    }
+
+    /// Offers these for the whole text, unless it has become another meanwhile.
+    pub(crate) fn offer_completed(&mut self, asked: &str, texts: Vec<String>) {
+        if self.typed.as_str() != asked || texts.is_empty() {
+            return;
+        }
+        let row = |text: String| Completion { text: harmless::exact_line(&text), hint: String::new() };
+        let rows = texts.into_iter().map(row).collect();
+        self.offer = Some(Offer { start: 0, rows, chosen: 0 });
     }
 
     fn edit(&mut self, edit: Edit) {

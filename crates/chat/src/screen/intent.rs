@@ -54,6 +54,8 @@ pub(crate) enum Intent {
         value: SessionConfigOptionValue,
     },
     ListSessions,
+    /// The agent may know how this command goes on.
+    Complete(String),
     Open(Box<SessionInfo>),
     StartNew,
     Fork,

@@ -177,6 +177,17 @@ async fn check_prompts(agent: &Agent, id: &str) {
         let error = format!("{:?}", agent.prompt(id, typed).await.unwrap_err());
         assert!(error.contains(suggested), "{typed}: {error}");
     }
+    for (typed, wanted) in [
+        ("/all:completable-prompt ", "/all:completable-prompt Engineering "),
+        ("/all:completable-prompt Sal", "/all:completable-prompt Sales "),
+        ("/all:completable-prompt Sales Ev", "/all:completable-prompt Sales Eve "),
+    ] {
+        let params = json!({ "sessionId": id, "text": typed });
+        let completed = agent.client.expect("_attache/commands/complete", params).await;
+        assert_eq!(completed["completions"][0]["text"], wanted, "{typed}: {completed}");
+    }
+    let params = json!({ "sessionId": id, "text": "/help x" });
+    assert_eq!(agent.client.expect("_attache/commands/complete", params).await, json!({ "completions": [] }));
 }
 
 #[tokio::test]

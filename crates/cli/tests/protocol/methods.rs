@@ -98,6 +98,11 @@ pub(crate) fn samples(cwd: &Path, session: &str) -> Vec<Sample> {
             &[SESSION, ("messageId", Text, Required)],
         ),
         sample("_attache/session/unrewind", json!({"sessionId": session}), &[SESSION]),
+        sample(
+            "_attache/commands/complete",
+            json!({"sessionId": session, "text": "/a b"}),
+            &[SESSION, ("text", Text, Required)],
+        ),
         sample("_attache/queue/list", json!({"sessionId": session}), &[SESSION]),
         sample(
             "_attache/queue/cancel",

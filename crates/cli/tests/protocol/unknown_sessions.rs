@@ -28,6 +28,7 @@ fn needs_a_session(stage: &Stage, session: &str) -> Vec<(&'static str, Value)> {
         ("session/close", json!({"sessionId": session})),
         ("_attache/session/status", json!({"sessionId": session})),
         ("_attache/session/export", json!({"sessionId": session})),
+        ("_attache/commands/complete", json!({"sessionId": session, "text": "/a"})),
         ("_attache/queue/list", json!({"sessionId": session})),
         ("_attache/queue/cancel", json!({"sessionId": session, "messageId": "msg_1"})),
         ("_attache/session/rewind", json!({"sessionId": session, "messageId": "msg_1"})),

@@ -50,6 +50,7 @@ async fn sessions_work_below_the_configured_directories_alone() {
         ("session/delete", json!({ "sessionId": elsewhere })),
         ("_attache/session/export", json!({ "sessionId": elsewhere })),
         ("_attache/session/status", json!({ "sessionId": elsewhere })),
+        ("_attache/commands/complete", json!({ "sessionId": elsewhere, "text": "/a" })),
         ("_attache/queue/list", json!({ "sessionId": elsewhere })),
     ] {
         let error = agent.client.request(method, params).await.expect_err(method);

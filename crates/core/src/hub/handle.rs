@@ -17,6 +17,7 @@ use crate::ports::{BoxFuture, Client};
 use crate::prompt::Prompt;
 use crate::rewind::{Rewound, Unrewound};
 use crate::session::SessionCommand;
+use crate::slash_commands::CompletedCommand;
 use crate::watchdog::Approval;
 
 /// The answer of a session's task to a command that has been sent.
@@ -105,6 +106,11 @@ impl SessionHandle {
     /// What is going on.
     pub fn status(&self) -> SessionReply<SessionStatus> {
         self.ask(SessionCommand::Status)
+    }
+
+    /// What could come next in a command that is being typed.
+    pub fn complete_command(&self, text: String) -> SessionReply<Vec<CompletedCommand>> {
+        self.ask_fallible(|reply| SessionCommand::Complete { text, reply })
     }
 
     /// The messages that wait for their turn, in order.

@@ -13,6 +13,7 @@ use crate::limits::PAGE_BYTES;
 use crate::ports::store::{LiveRun, Owner, SessionRecord, StoreResult};
 use crate::prompt::Prompt;
 use crate::session;
+use crate::slash_commands::CompletedCommand;
 
 /// A session as it is: open here, or only stored.
 #[derive(Clone, Debug)]
@@ -70,6 +71,18 @@ impl FoundSession {
             (Owner::Nobody | Owner::Us | Owner::Dead, false) => return Ok(SessionStatus::idle()),
         };
         Ok(SessionStatus { state, started_at: None, message_id: Some(live.user_message_id.clone()), runs })
+    }
+
+    /// What could come next in a command that is being typed. A session that is not open has no servers to ask.
+    pub fn complete_command(&self, text: String) -> SessionReply<Vec<CompletedCommand>> {
+        let asked = self.open.as_ref().map(|open| open.complete_command(text));
+        let found = self.clone();
+        Box::pin(async move {
+            match told(asked).await {
+                Some(told) => told,
+                None => found.record().await.map(|_| Vec::new()),
+            }
+        })
     }
 
     /// The messages that wait for their turn, in order.

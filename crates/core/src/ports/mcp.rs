@@ -57,6 +57,15 @@ pub enum PrivateAddresses {
     Allowed,
 }
 
+/// An argument of a prompt while its user types it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BegunArgument<'a> {
+    /// What the server calls it.
+    pub name: &'a str,
+    /// What is typed of it, be it nothing.
+    pub typed: &'a str,
+}
+
 /// Whose word it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerOrigin {
@@ -375,7 +384,7 @@ pub trait SessionServers: ToolSource {
         &self,
         command: &str,
         given: Vec<(String, String)>,
-        argument: &str,
+        argument: BegunArgument<'_>,
     ) -> BoxFuture<'static, Vec<String>>;
     /// Resources that a model has read and that have changed since, in words, each told once.
     fn resource_news(&self) -> Option<String>;

@@ -18,6 +18,7 @@ use crate::ports::projects::{ConsentAnswer, ConsentRequest};
 use crate::ports::store::{ModelRef, SessionPatch};
 use crate::prompt::Prompt;
 use crate::rewind::{Rewound, Unrewound};
+use crate::slash_commands::CompletedCommand;
 use crate::task::TaskTerms;
 use crate::task::relay::ChildQuestion;
 use crate::watchdog::Approval;
@@ -79,6 +80,11 @@ pub(crate) enum SessionCommand {
         reply: Reply<()>,
     },
     Status(oneshot::Sender<SessionStatus>),
+    /// What could come next in a command that is being typed.
+    Complete {
+        text: String,
+        reply: Reply<Vec<CompletedCommand>>,
+    },
     QueueList(Reply<Vec<QueuedMessage>>),
     QueueCancel {
         message_id: MessageId,

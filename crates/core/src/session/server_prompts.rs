@@ -1,15 +1,15 @@
 //! Prompts of servers as commands of a session: listed behind the others, written out by their server when they
 //! are typed.
 
-use super::Session;
 use super::knowledge::{ResolvedPrompt, too_long};
-use crate::command_templates::{TurnChoice, words_for};
+use super::{Reply, Session, answer};
+use crate::command_templates::{TurnChoice, next_word, words_for};
 use crate::hub::HubError;
 use crate::ids::MessageId;
 use crate::limits::TEMPLATE_EXPANSION_BYTES;
 use crate::part::Part;
-use crate::ports::mcp::{ArgumentNeed, ServerPrompt};
-use crate::slash_commands::{TypedCommand, in_first_place};
+use crate::ports::mcp::{ArgumentNeed, BegunArgument, ServerPrompt};
+use crate::slash_commands::{CompletedCommand, TypedCommand, in_first_place};
 
 impl Session {
     /// The parts of a prompt with a known command recognised and written out, as they are stored; `None`: the
@@ -51,7 +51,8 @@ impl Session {
                 return Err(HubError::Invalid(text));
             }
             Err(ArgumentMistake::Missing { name, given }) => {
-                let suggesting = servers.suggestions(&prompt.command, given, &name);
+                let argument = BegunArgument { name: &name, typed: "" };
+                let suggesting = servers.suggestions(&prompt.command, given, argument);
                 let Some(suggestions) = self.meanwhile(suggesting, message_id).await else { return Ok(None) };
                 return Err(missing(prompt, &name, &suggestions));
             }
@@ -67,11 +68,66 @@ impl Session {
         Ok(Some(in_first_place(parts, part).into_iter().chain(written.pictures).collect()))
     }
 
+    /// What could come next in a command that is being typed, as the server of its prompt says. Nothing for
+    /// other commands: they take any words. The session goes on meanwhile.
+    pub(super) fn complete_command(&self, text: &str, reply: Reply<Vec<CompletedCommand>>) {
+        let begun = || {
+            let (name, arguments) = text.strip_prefix('/')?.split_once(char::is_whitespace)?;
+            let prompt = self.knowledge.commands().find(name)?.of_server_prompt()?;
+            let place = BegunPlace::of(prompt, arguments)?;
+            Some((prompt, place, self.servers.open_servers()?))
+        };
+        let Some((prompt, place, servers)) = begun() else { return answer(reply, Ok(Vec::new())) };
+        let argument = BegunArgument { name: &place.name, typed: &place.typed };
+        let suggesting = servers.suggestions(&prompt.command, place.given, argument);
+        let kept = text[..text.len() - place.length].to_owned();
+        tokio::spawn(async move {
+            let values = suggesting.await;
+            let completed = values.into_iter().filter_map(|value| CompletedCommand::of(&kept, value));
+            answer(reply, Ok(completed.collect()));
+        });
+    }
+
     /// What servers offer now is listed behind the session's other commands.
     pub(super) fn list_server_prompts(&mut self) {
         if self.servers.take_prompts() {
             self.list_commands();
         }
+    }
+}
+
+/// The argument at the end of what is typed.
+#[derive(Debug, PartialEq, Eq)]
+struct BegunPlace {
+    name: String,
+    typed: String,
+    /// Bytes that it takes at the end of the text, quotes included.
+    length: usize,
+    given: Vec<(String, String)>,
+}
+
+impl BegunPlace {
+    /// `None`: the prompt takes no more.
+    fn of(prompt: &ServerPrompt, arguments: &str) -> Option<Self> {
+        let (mut rest, mut given) = (arguments.trim_start(), Vec::new());
+        for (at, argument) in prompt.arguments.iter().enumerate() {
+            let is_last = at + 1 == prompt.arguments.len();
+            let begun = |typed: &str, length| Self {
+                name: argument.name.clone(),
+                typed: typed.to_owned(),
+                length,
+                given: given.clone(),
+            };
+            let Some((word, behind)) = next_word(rest) else { return Some(begun("", 0)) };
+            let ends_here = behind.is_empty() && !rest.ends_with(char::is_whitespace);
+            match (ends_here, is_last) {
+                (true, _) => return Some(begun(word, rest.len())),
+                (false, true) => return Some(begun(rest, rest.len())),
+                (false, false) => given.push((argument.name.clone(), word.to_owned())),
+            }
+            rest = behind;
+        }
+        None
     }
 }
 
@@ -129,6 +185,29 @@ mod tests {
             description: "".into(),
             arguments: arguments.iter().map(argument).collect(),
         }
+    }
+
+    #[test]
+    fn the_argument_that_is_typed_is_found_with_those_before_it() {
+        let both = prompt(&[("city", ArgumentNeed::Required), ("state", ArgumentNeed::Optional)]);
+        let begun = |typed: &str| {
+            let place = BegunPlace::of(&both, typed).unwrap();
+            let replaced = typed[typed.len() - place.length..].to_owned();
+            (place.name, place.typed, replaced, place.given.len())
+        };
+        let found = |name: &str, typed: &str, given| (name.to_owned(), typed.to_owned(), given);
+        for (typed, (name, value, given), replaced) in [
+            ("", found("city", "", 0), ""),
+            (" ", found("city", "", 0), ""),
+            (" Pa", found("city", "Pa", 0), "Pa"),
+            (" 'New Y", found("city", "New Y", 0), "'New Y"),
+            (" Paris ", found("state", "", 1), ""),
+            (" Paris Te", found("state", "Te", 1), "Te"),
+            (" Paris New Y", found("state", "New Y", 1), "New Y"),
+        ] {
+            assert_eq!(begun(typed), (name, value, replaced.to_owned(), given), "{typed:?}");
+        }
+        assert_eq!(BegunPlace::of(&prompt(&[]), " x"), None);
     }
 
     #[test]

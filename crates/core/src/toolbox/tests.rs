@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::agents::{Agents, DEFAULT_AGENT};
 use crate::ports::BoxFuture;
-use crate::ports::mcp::{ServerPrompt, ServerStatus, WrittenPrompt};
+use crate::ports::mcp::{BegunArgument, ServerPrompt, ServerStatus, WrittenPrompt};
 use crate::ports::store::ModelRef;
 use crate::ports::tool::{Effect, Site, ToolKind, ToolOutcome, ToolPlan, ToolRuntime};
 
@@ -59,7 +59,12 @@ impl SessionServers for Changing {
         Box::pin(std::future::ready(Err("it has no prompts".to_owned())))
     }
 
-    fn suggestions(&self, _: &str, _: Vec<(String, String)>, _: &str) -> BoxFuture<'static, Vec<String>> {
+    fn suggestions(
+        &self,
+        _: &str,
+        _: Vec<(String, String)>,
+        _: BegunArgument<'_>,
+    ) -> BoxFuture<'static, Vec<String>> {
         Box::pin(std::future::ready(Vec::new()))
     }
 

@@ -10,7 +10,7 @@ use crate::limits::{LIST_PAGES, LISTED_RESOURCES};
 use crate::prompts::{self, ListedPrompt};
 use crate::resources::{self, ResourceWish};
 use crate::subscriptions::ReadResources;
-use attache_core::ports::mcp::WrittenPrompt;
+use attache_core::ports::mcp::{BegunArgument, WrittenPrompt};
 use attache_rpc::RequestError;
 
 impl ServerClient {
@@ -76,12 +76,12 @@ impl ServerClient {
         &self,
         prompt: &str,
         given: Vec<(String, String)>,
-        argument: &str,
+        argument: BegunArgument<'_>,
     ) -> Vec<String> {
         let given: Value = given.into_iter().map(|(name, value)| (name, Value::from(value))).collect();
         let params = json!({
             "ref": { "type": "ref/prompt", "name": prompt },
-            "argument": { "name": argument, "value": "" },
+            "argument": { "name": argument.name, "value": argument.typed },
             "context": { "arguments": given },
         });
         self.completed(&params).await.unwrap_or_default()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use attache_core::ports::mcp::{ServerPrompt, ServerState, WrittenPrompt};
+use attache_core::ports::mcp::{BegunArgument, ServerPrompt, ServerState, WrittenPrompt};
 
 use super::{Member, MemberKind, Members, OpenedServers};
 use crate::client::ServerClient;
@@ -80,12 +80,14 @@ impl OpenedServers {
         &self,
         command: &str,
         given: Vec<(String, String)>,
-        argument: &str,
+        argument: BegunArgument<'_>,
     ) -> impl Future<Output = Vec<String>> + Send + 'static {
-        let (reached, argument) = (self.lock().reached(command), argument.to_owned());
+        let (argument, typed) = (argument.name.to_owned(), argument.typed.to_owned());
+        let reached = self.lock().reached(command);
         async move {
+            let argument = BegunArgument { name: &argument, typed: &typed };
             match reached {
-                Ok(ReachedPrompt { client, name }) => client.suggestions(&name, given, &argument).await,
+                Ok(ReachedPrompt { client, name }) => client.suggestions(&name, given, argument).await,
                 Err(_) => Vec::new(),
             }
         }

@@ -18,6 +18,7 @@ pub(super) fn needed_for(method: &str) -> TokenScope {
         | "session/list"
         | "_attache/session/status"
         | "_attache/session/export"
+        | "_attache/commands/complete"
         | "_attache/queue/list"
         | "$/cancel_request" => TokenScope::Read,
         "session/new"

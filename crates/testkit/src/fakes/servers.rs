@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use attache_core::ports::mcp::{
-    ServerNotices, ServerPrompt, ServerState, ServerStatus, SessionServers, ToolServers, WantedServers,
-    WrittenPrompt,
+    BegunArgument, ServerNotices, ServerPrompt, ServerState, ServerStatus, SessionServers, ToolServers,
+    WantedServers, WrittenPrompt,
 };
 use attache_core::ports::tool::{
     Effect, Site, Tool, ToolIdentity, ToolKind, ToolOutcome, ToolPlan, ToolRuntime, ToolSource, ToolSpec,
@@ -192,9 +192,11 @@ impl SessionServers for FakeSessionServers {
         &self,
         _command: &str,
         _given: Vec<(String, String)>,
-        argument: &str,
+        argument: BegunArgument<'_>,
     ) -> BoxFuture<'static, Vec<String>> {
-        Box::pin(std::future::ready(vec![format!("some {argument}"), "another".to_owned()]))
+        let all = [format!("some {}", argument.name), "another".to_owned()];
+        let fitting = all.into_iter().filter(|value| value.starts_with(argument.typed));
+        Box::pin(std::future::ready(fitting.collect()))
     }
 
     fn resource_news(&self) -> Option<String> {

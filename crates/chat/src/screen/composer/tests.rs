@@ -82,6 +82,24 @@ fn a_command_is_completed_and_sent_with_two_enters() {
 }
 
 #[test]
+fn tab_behind_a_command_asks_the_agent_how_it_goes_on() {
+    let words = Vocabulary { own: &[], commands: &[] };
+    let mut composer = typed("/docs:page in");
+    assert_eq!(composer.key(KeyEvent::from(KeyCode::Tab), words), Typed::Complete);
+    composer.offer_completed("/docs:page i", vec!["/docs:page input ".to_owned()]);
+    assert_eq!(
+        composer.key(KeyEvent::from(KeyCode::Tab), words),
+        Typed::Complete,
+        "that was for another text"
+    );
+    let offered = ["/docs:page install ", "/docs:page \u{1b}[31m "].map(str::to_owned);
+    composer.offer_completed("/docs:page in", offered.to_vec());
+    assert_eq!(composer.key(KeyEvent::from(KeyCode::Tab), words), Typed::Taken);
+    assert_eq!(composer.text(), "/docs:page install ");
+    assert_eq!(typed("plain words").key(KeyEvent::from(KeyCode::Tab), words), Typed::Other);
+}
+
+#[test]
 fn a_list_that_was_put_away_stays_away() {
     let commands = [AvailableCommand::new("compact", "makes room")];
     let words = Vocabulary { own: &[], commands: &commands };

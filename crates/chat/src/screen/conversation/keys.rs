@@ -150,6 +150,7 @@ impl ScreenState {
                 self.last_typed = None;
                 self.send(Delivery::Queued);
             }
+            Typed::Complete => self.intents.push(Intent::Complete(self.composer.text().to_owned())),
             Typed::Other => {}
         }
     }

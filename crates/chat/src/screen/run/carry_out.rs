@@ -98,6 +98,16 @@ impl EventLoop<'_> {
             Intent::SetOption { option, value } => drop(tokio::spawn(async move {
                 tell(LoopEvent::Options(client.set_config_option(session, &option.0, value).await));
             })),
+            Intent::Complete(text) if client.can(AgentAbility::Extensions) => {
+                drop(tokio::spawn(async move {
+                    match client.complete_command(&session, &text).await {
+                        Ok(completed) => tell(LoopEvent::Completed(text, completed)),
+                        // An older agent does not know the question, and nobody has to hear of it.
+                        Err(error) => tracing::debug!(%error, "no command can be completed"),
+                    }
+                }))
+            }
+            Intent::Complete(_) => {}
             Intent::ListSessions => drop(tokio::spawn(async move {
                 tell(LoopEvent::Sessions(sessions_of(&client, &directories).await));
             })),

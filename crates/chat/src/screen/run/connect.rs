@@ -15,8 +15,8 @@ use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber};
 use crate::screen::limits::RESTART_LEAST;
 use crate::screen::theme::Tone;
 use attache_acp_client::{
-    AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, Connected, OpenedSession, RewoundPrompt,
-    SessionMatch, SessionStart, SessionState,
+    AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, CompletedCommand, Connected,
+    OpenedSession, RewoundPrompt, SessionMatch, SessionStart, SessionState,
 };
 
 /// What tasks report.
@@ -28,6 +28,8 @@ pub(super) enum LoopEvent {
     Rewound(PromptName, Result<Box<RewoundPrompt>, ClientFailure>),
     /// Sessions that can be mentioned.
     Known(Vec<SessionInfo>),
+    /// How the command that was typed so far could go on.
+    Completed(String, Vec<CompletedCommand>),
     State(SessionState),
     Failed(ClientFailure),
     Withdrawn(QuestionNumber),
@@ -98,6 +100,10 @@ impl EventLoop<'_> {
             }
             LoopEvent::Files(found) => self.conversation.know_files(found),
             LoopEvent::Known(sessions) => self.conversation.know_sessions(sessions),
+            LoopEvent::Completed(asked, completed) => {
+                let texts = completed.into_iter().map(|done| done.text).collect();
+                self.conversation.composer.offer_completed(&asked, texts);
+            }
             LoopEvent::State(state) => self.conversation.facts_mut().sandbox = state.sandbox,
             LoopEvent::Printed(piece) => self.conversation.own_output(&piece),
             LoopEvent::Ran(end, went) => {
