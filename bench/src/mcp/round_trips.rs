@@ -162,6 +162,7 @@ impl OwnServer {
 
     async fn call(&self) -> Result<Duration> {
         let runtime = ToolRuntime {
+            commands: attache_core::watchdog::Commands::Any,
             call_id: CallId::new("call"),
             site: self.site.clone(),
             network: NetworkGrant::Granted,

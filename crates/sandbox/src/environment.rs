@@ -46,8 +46,11 @@ const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"
 
 /// Where programs keep what they could make again and refuse to work without: the home is not writable in a
 /// sandbox. By the cache's name in `caches.txt`: where the user's own is writable, it is used.
-const CACHES: [(&str, &str, &str); 2] =
-    [("go-build", "GOCACHE", "cache/go-build"), ("npm-content", "npm_config_cache", "cache/npm")];
+const CACHES: [(&str, &str, &str); 3] = [
+    ("go-build", "GOCACHE", "cache/go-build"),
+    ("npm-content", "npm_config_cache", "cache/npm"),
+    ("uv", "UV_CACHE_DIR", "cache/uv"),
+];
 
 /// Told to every command: there is no terminal and no one to answer. Git looks without locks, and runs no
 /// program that a repository names as the watcher of its files.
@@ -100,6 +103,23 @@ pub fn for_call(
 fn absolute_places(path: &OsStr) -> Option<OsString> {
     let absolute: Vec<_> = std::env::split_paths(path).filter(|place| is_fixed_place(place)).collect();
     std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())
+}
+
+/// Lists of places where programs, the dynamic loader and interpreters look for code.
+const CODE_PLACES: [&str; 7] =
+    ["PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "NODE_PATH", "PERL5LIB", "RUBYLIB", "CLASSPATH"];
+
+/// For a program of the user that nothing holds and that starts in a workspace: no list names that directory,
+/// as each entry does that is relative or empty (`PYTHONPATH=/lib:`). What lies there is code of whoever wrote
+/// the project.
+pub fn without_relative_places(
+    ours: impl Iterator<Item = (OsString, OsString)>,
+) -> impl Iterator<Item = (OsString, OsString)> {
+    ours.filter_map(|(name, value)| {
+        let is_list = name.to_str().is_some_and(|name| CODE_PLACES.contains(&name));
+        let value = if is_list { absolute_places(&value)? } else { value };
+        Some((name, value))
+    })
 }
 
 /// The same for a command that may write little more than `scratch` outside of its roots, and the user's caches
@@ -177,6 +197,20 @@ mod tests {
     }
 
     #[test]
+    fn no_list_of_places_for_code_names_the_directory_of_a_start() {
+        let ours = [
+            ("LD_LIBRARY_PATH", "/opt/lib:"),
+            ("PYTHONPATH", ".:lib:/opt/py::/proc/self/cwd"),
+            ("NODE_PATH", ""),
+            ("WORDS", ".:"),
+        ];
+        let ours = ours.map(|(name, value)| (OsString::from(name), OsString::from(value)));
+        let kept: Vec<(OsString, OsString)> = without_relative_places(ours.into_iter()).collect();
+        let expected = [("LD_LIBRARY_PATH", "/opt/lib"), ("PYTHONPATH", "/opt/py"), ("WORDS", ".:")];
+        assert_eq!(kept, expected.map(|(name, value)| (name.into(), value.into())));
+    }
+
+    #[test]
     fn what_the_loader_obeys_reaches_the_guest_alone() {
         let obeyed = [
             "LD_PRELOAD",
@@ -217,6 +251,7 @@ mod tests {
         };
         assert_eq!(last("TMPDIR", &[]).unwrap(), "/s");
         assert_eq!(last("GOCACHE", &[]).unwrap(), "/s/cache/go-build");
+        assert_eq!(last("UV_CACHE_DIR", &[]).unwrap(), "/s/cache/uv", "uv does nothing without one");
         let own = ["go-build".to_owned(), "npm-content".to_owned()];
         assert_eq!(last("GOCACHE", &own).unwrap(), "/own", "the user's own can be written");
         assert_eq!(last("npm_config_cache", &own), None);

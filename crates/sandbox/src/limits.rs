@@ -72,6 +72,17 @@ pub(crate) const UNASKED_SCRATCH_ENTRIES: usize = 20_000;
 /// The private `/tmp` of a sandbox lives in memory; large things belong into the scratch directory.
 pub(crate) const TEMPORARY_BYTES: u64 = 1024 * 1024 * 1024;
 
+/// What an entry of a file system in memory takes beside its content: the kernel counts as much.
+pub(crate) const ENTRY_IN_MEMORY_BYTES: u64 = 1024;
+
+/// Places where others listen that one sandbox hides, each by a mount: a desktop has some dozen outside of
+/// what is private anyway.
+pub(crate) const HIDDEN_LISTENERS: usize = 128;
+
+/// How long somebody has to have listened to be hidden: what comes and goes within a second may be gone before
+/// it is covered, and a sandbox that can't cover what it meant to is not entered.
+pub(crate) const LISTENER_AGE: Duration = Duration::from_secs(1);
+
 /// What fits into the empty directories that stand for hidden and missing ones: nothing, and the kernel knows
 /// no less.
 pub(crate) const SEALED_BYTES: u64 = 4096;

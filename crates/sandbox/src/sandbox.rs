@@ -15,6 +15,7 @@ mod kept_places;
 mod kernel_rules;
 mod led_to;
 mod links;
+mod listeners;
 mod lost_writes;
 mod own_program;
 mod place_holders;
@@ -284,6 +285,7 @@ impl Sandbox {
     }
 
     fn namespaces_once(&self, policy: &Policy, line: &ConfinedLine) -> io::Result<Confined> {
+        let policy = &policy.clone().with_listeners_hidden();
         let (locks, empty) = place_holders::prepare(&policy.scratch)?;
         let protection = Protection::of(policy, &MachineTree);
         let (place_holders, failed) = hold_places(&locks, policy, &protection)?;

@@ -449,7 +449,8 @@ async fn a_command_that_takes_too_much_memory_is_ended() {
     let closed = "python3 -c 'import ctypes,mmap,time\nctypes.CDLL(None).prctl(4,0)\nm=mmap.mmap(-1,320<<20)\n\
                   for i in range(0,320<<20,4096): m[i]=1\ntime.sleep(20)'";
     let in_file = "head -c 300M /dev/zero > /tmp/big; sleep 20";
-    for command in [in_parts.as_str(), in_file, mapped, nameless, object, closed] {
+    let entries = "python3 -c 'for i in range(300_000): open(f\"/tmp/{i}\", \"x\").close()'; sleep 20";
+    for command in [in_parts.as_str(), in_file, entries, mapped, nameless, object, closed] {
         let told = told(&trial, command).await;
         assert!(told.contains("used more memory than a command may have"), "{command}: {told}");
     }

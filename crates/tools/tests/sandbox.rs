@@ -413,10 +413,10 @@ async fn no_right_is_left_or_can_be_had_again() {
         // TIOCSTI, and what a filter that only knows one numbering would let pass.
         let script = "import ctypes,fcntl\ntry:\n fcntl.ioctl(0,0x5412,b'x')\nexcept OSError as e: print(e.errno)\n\
                       c=ctypes.CDLL(None,use_errno=True)\n\
-                      for n in (101,0x40000000+101,425,321):\n print(c.syscall(n,0,0,0,0), ctypes.get_errno())";
+                      for n in (101,0x40000000+101,425,321,467):\n print(c.syscall(n,0,0,0,0), ctypes.get_errno())";
         std::fs::write(trial.root.join("s.py"), script).unwrap();
         if cfg!(target_arch = "x86_64") {
-            assert_eq!(done(&trial, "python3 s.py").await, "1\n-1 1\n-1 38\n-1 1\n-1 1\n", "{level:?}");
+            assert_eq!(done(&trial, "python3 s.py").await, "1\n-1 1\n-1 38\n-1 1\n-1 1\n-1 1\n", "{level:?}");
         }
     }
 }

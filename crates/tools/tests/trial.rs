@@ -8,7 +8,7 @@ use attache_core::ports::tool::{NetworkGrant, Presentation, Progress, Shown, Sit
 use attache_core::ports::{Delegate, Tool, ToolOutcome, ToolPlan, ToolRuntime};
 use attache_core::scope::Guarded;
 use attache_core::seen::SeenFiles;
-use attache_core::watchdog::ReadRules;
+use attache_core::watchdog::{Commands, ReadRules};
 use attache_sandbox::{LazySandbox, Level, Sandbox};
 use attache_tools::Equipment;
 use serde_json::Value;
@@ -43,6 +43,9 @@ pub(crate) struct Trial {
     pub(crate) client: Option<Arc<dyn Delegate>>,
     pub(crate) seen: Arc<SeenFiles>,
 }
+
+/// What variables move out of the home of a trial that is held, and to where below `moved`.
+const MOVED: [(&str, &str); 3] = [("GNUPGHOME", "gnupg"), ("KUBECONFIG", "kube"), ("ZDOTDIR", "zsh")];
 
 impl Trial {
     pub(crate) fn new() -> Self {
@@ -102,7 +105,11 @@ impl Trial {
             attache_tools::builtin(Equipment { sandbox: Arc::clone(&trial.sandbox), ..Equipment::bare() });
         let home = trial.base.join("home");
         std::fs::create_dir_all(&home).unwrap();
-        let guarded = Guarded::new(Some(home), vec![trial.base.join("own")]);
+        let moved = trial.base.join("moved");
+        let guarded = Guarded::new(Some(home), vec![trial.base.join("own")]).with_variables(|variable| {
+            let name = MOVED.iter().find(|(moved, _)| *moved == variable)?.1;
+            Some(moved.join(name).into())
+        });
         trial.workspace = Arc::new(Workspace {
             scratch: trial.base.join("own/scratch/ses_1"),
             guarded: Arc::new(guarded),
@@ -155,6 +162,7 @@ impl Trial {
             site: self.site(),
             network: NetworkGrant::Withheld,
             writes: WriteGrant::Granted,
+            commands: Commands::Any,
             result_bytes: usize::MAX,
             progress: Arc::clone(&self.progress) as Arc<dyn Progress>,
             side_model: None,

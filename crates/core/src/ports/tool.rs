@@ -14,7 +14,7 @@ use crate::ids::{CallId, SessionId};
 use crate::scope::Guarded;
 use crate::seen::SeenFiles;
 use crate::skills::Skills;
-use crate::watchdog::ReadRules;
+use crate::watchdog::{Commands, ReadRules};
 
 mod access;
 mod identity;
@@ -252,6 +252,8 @@ pub struct ToolRuntime {
     pub network: NetworkGrant,
     /// Whether its processes may change anything.
     pub writes: WriteGrant,
+    /// Which commands its agent may run at all, whatever people answer.
+    pub commands: Commands,
     /// Told before a file is changed; `None` where no snapshots are kept.
     pub snapshots: Option<Arc<dyn SnapshotSink>>,
     /// What the result may take of the model's context; tools have bounds of their own beside it.

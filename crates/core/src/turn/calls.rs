@@ -229,6 +229,7 @@ impl Turn {
             site: self.site_of(planned, &grant.directories),
             network: grant.network,
             writes: grant.writes,
+            commands: self.permissions.commands(),
             snapshots: snapshots.clone().map(|snapshots| snapshots as Arc<dyn SnapshotSink>),
             result_bytes: self.result_bytes(),
             progress: recorder.clone(),

@@ -47,6 +47,10 @@ pub(super) struct FilterRules {
     pub(super) group_bit: GroupBit,
 }
 
+/// Opens a tree of mounts and changes their attributes at once, since Linux 6.15. Its number is the same on all
+/// machines.
+const OPEN_TREE_ATTR: c_long = 467;
+
 /// Looks into or steers other processes, changes what is mounted, the kernel or its keys, or does system calls
 /// past the filter.
 const DENIED: &[c_long] = &[
@@ -65,6 +69,7 @@ const DENIED: &[c_long] = &[
     libc::SYS_fspick,
     libc::SYS_move_mount,
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_mount_setattr,
     libc::SYS_setns,
     libc::SYS_open_by_handle_at,

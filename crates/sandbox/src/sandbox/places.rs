@@ -80,6 +80,11 @@ pub(super) fn of_the_kernel(real: &Path) -> Option<&'static str> {
     OF_THE_KERNEL.into_iter().find(|place| real.starts_with(place))
 }
 
+/// Whether a sandbox has something of its own in the place of this path.
+pub(super) fn is_private(real: &Path) -> bool {
+    PRIVATE.iter().any(|place| real.starts_with(place))
+}
+
 /// What a sandbox has of its own that this path lies in, where writing succeeds and nothing stays.
 pub(super) fn private_of(real: &Path) -> Option<&'static str> {
     IN_MEMORY.into_iter().find(|place| real.starts_with(place))

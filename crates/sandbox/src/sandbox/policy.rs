@@ -32,6 +32,8 @@ pub(super) struct Policy {
     /// Roots and granted directories, outer ones first; none where writing is withheld. The scratch is not
     /// among them: it can always be written.
     pub(super) writable: Vec<PathBuf>,
+    /// The same, whether they can be written or not.
+    pub(super) places: Vec<PathBuf>,
     /// Package caches at home: granted with the network. Apart from all roots, and nothing in them is protected
     /// or hidden.
     pub(super) caches: Vec<WritableCache>,
@@ -129,6 +131,7 @@ impl Policy {
         let policy = Self {
             directory,
             writable,
+            places,
             caches,
             readable,
             scratch,
@@ -311,7 +314,7 @@ fn is_quiet(path: &Path) -> bool {
 
 /// Whether the kernel would let this user in, now or after a change of the mode. What it would not needs no
 /// hiding: a command has no more rights than we have, and each thing hidden is one more mount.
-fn is_reachable(path: &Path) -> bool {
+pub(super) fn is_reachable(path: &Path) -> bool {
     let Ok(metadata) = path.metadata() else { return true };
     let access = |access| rustix::fs::access(path, access).is_ok();
     let is_open = metadata.uid() == rustix::process::getuid().as_raw()
@@ -333,7 +336,7 @@ fn agent_paths(value: &str) -> impl Iterator<Item = PathBuf> + use<> {
 }
 
 /// What the kernel makes up needs no hiding: a sandbox has its own or no rights in it.
-fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+pub(super) fn outermost(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut real: Vec<PathBuf> = paths.collect();
     real.retain(|path| !["/proc", "/dev", "/sys"].iter().any(|made_up| path.starts_with(made_up)));
     real.sort();

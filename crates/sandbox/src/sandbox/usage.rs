@@ -7,7 +7,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::resources::{PREFERRED_IN_SHORTAGE, page_bytes};
-use crate::limits::{COMMAND_PROCESSES, UNASKED_SCRATCH_BYTES, UNASKED_SCRATCH_ENTRIES};
+use crate::limits::{
+    COMMAND_PROCESSES, ENTRY_IN_MEMORY_BYTES, UNASKED_SCRATCH_BYTES, UNASKED_SCRATCH_ENTRIES,
+};
 use crate::process::CommandReport;
 
 /// What lives in memory although it looks like a disk.
@@ -225,10 +227,12 @@ impl HeldBelow {
     }
 }
 
+/// What files hold, and what the kernel keeps for each, be it empty.
 fn held_by_files(place: &Path) -> u64 {
     rustix::fs::statvfs(place).map_or(0, |found| {
         let blocks = found.f_blocks.saturating_sub(found.f_bfree);
-        blocks.saturating_mul(found.f_frsize)
+        let entries = found.f_files.saturating_sub(found.f_ffree);
+        blocks.saturating_mul(found.f_frsize) + entries.saturating_mul(ENTRY_IN_MEMORY_BYTES)
     })
 }
 

@@ -196,6 +196,7 @@ impl Tool for Bash {
                 site: runtime.site.clone(),
                 network: runtime.network,
                 writes: runtime.writes,
+                commands: runtime.commands,
             };
             let kept = match self.keep_before(&input, &runtime).await {
                 Ok(kept) => kept,

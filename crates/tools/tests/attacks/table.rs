@@ -84,6 +84,8 @@ impl Names<'_> {
             .replace("@OUT", &at("outside"))
             .replace("@OWN", &at("own"))
             .replace("@AGENT", &at("agent"))
+            .replace("@SOCKET", &at("daemon.sock"))
+            .replace("@MOVED", &at("moved"))
             .replace("@TCP", &self.tcp.to_string())
             .replace("@UDP", &self.udp.to_string())
             .replace("@ABSTRACT", self.abstract_name)

@@ -9,7 +9,8 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime};
 
 use attache_core::scope::Guarded;
 
@@ -42,9 +43,12 @@ pub(super) enum Harm {
 
 pub(super) struct World {
     place: PathBuf,
-    sinks: Sinks,
+    sinks: &'static Sinks,
     before: Snapshot,
 }
+
+/// What is made anew for each attack, and what must stay as it was.
+const PLACES: [&str; 6] = ["root", "root-evil", "home", "outside", "own", "moved"];
 
 /// Every file.
 type Snapshot = BTreeMap<PathBuf, Seen>;
@@ -62,6 +66,8 @@ struct Sinks {
     tcp: TcpListener,
     udp: UdpSocket,
     agent: UnixListener,
+    /// No variable names it.
+    daemon: UnixListener,
     hidden: UnixListener,
     abstract_name: String,
 }
@@ -69,14 +75,14 @@ struct Sinks {
 impl World {
     /// Makes the place anew.
     pub(super) fn new(place: &Path, attack: &Attack) -> Self {
-        for name in ["root", "root-evil", "home", "outside", "own"] {
+        for name in PLACES {
             match fs::remove_dir_all(place.join(name)) {
                 Err(error) if error.kind() != ErrorKind::NotFound => panic!("{name}: {error}"),
                 Ok(()) | Err(_) => {}
             }
         }
         fill(place);
-        let mut world = Self { place: place.to_owned(), sinks: Sinks::open(place), before: Snapshot::new() };
+        let mut world = Self { place: place.to_owned(), sinks: Sinks::of(place), before: Snapshot::new() };
         let given = attack.given(&world.names());
         if !given.is_empty() {
             let (told, code) = world.bare(&given);
@@ -166,7 +172,7 @@ impl World {
     fn snapshot(&self) -> Snapshot {
         let mut snapshot = Snapshot::new();
         let (scratch, locks) = (self.scratch(), self.place.join("own/scratch/.sandbox"));
-        for name in ["root", "root-evil", "home", "outside", "own"] {
+        for name in PLACES {
             visit(&self.place.join(name), &mut |path, text| {
                 if !path.starts_with(&scratch) && !path.starts_with(&locks) {
                     let found = path.symlink_metadata().unwrap();
@@ -211,6 +217,11 @@ fn fill(place: &Path) {
         ("own/sessions.db", &canary),
         ("own/scratch/ses_2/notes", &canary),
         ("own/scratch/ses_1/mine", "mine\n"),
+        ("own/credentials.json", &canary),
+        ("own/token", &canary),
+        ("moved/gnupg/private-keys-v1.d/a.key", &canary),
+        ("moved/kube", &canary),
+        ("moved/zsh/.zshrc", "own\n"),
     ] {
         let path = place.join(path);
         DirBuilder::new().recursive(true).mode(0o700).create(path.parent().unwrap()).unwrap();
@@ -245,25 +256,39 @@ fn trace(text: &str) -> Option<&'static str> {
     TRACES.into_iter().find(|trace| text.contains(&trace.to_lowercase()))
 }
 
+/// The same for all attacks of a process, so that no sandbox beside it has to cover what is gone by then.
+static SINKS: OnceLock<Sinks> = OnceLock::new();
+
+/// A little longer than somebody has to have listened to be hidden.
+const SINKS_AGE: Duration = Duration::from_millis(1_200);
+
 impl Sinks {
+    fn of(place: &Path) -> &'static Self {
+        let sinks = SINKS.get_or_init(|| {
+            let sinks = Self::open(place);
+            std::thread::sleep(SINKS_AGE);
+            sinks
+        });
+        while sinks.heard().is_some() {}
+        sinks
+    }
+
     fn open(place: &Path) -> Self {
-        let agent = place.join("agent");
-        match fs::remove_file(&agent) {
-            Err(error) if error.kind() != ErrorKind::NotFound => panic!("{error}"),
-            Ok(()) | Err(_) => {}
-        }
+        let [agent, daemon] = ["agent", "daemon.sock"].map(|name| free(place.join(name)));
         let abstract_name = format!("attache-attacks-{}", std::process::id());
         let address = SocketAddr::from_abstract_name(abstract_name.as_bytes()).unwrap();
         let sinks = Self {
             tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
             agent: UnixListener::bind(agent).unwrap(),
+            daemon: UnixListener::bind(daemon).unwrap(),
             hidden: UnixListener::bind_addr(&address).unwrap(),
             abstract_name,
         };
         sinks.tcp.set_nonblocking(true).unwrap();
         sinks.udp.set_nonblocking(true).unwrap();
         sinks.agent.set_nonblocking(true).unwrap();
+        sinks.daemon.set_nonblocking(true).unwrap();
         sinks.hidden.set_nonblocking(true).unwrap();
         sinks
     }
@@ -279,7 +304,19 @@ impl Sinks {
         if let Ok(said) = self.udp.recv(&mut bytes) {
             return Some(format!("UDP: {:?}", String::from_utf8_lossy(&bytes[..said])));
         }
-        let unix = [("the agent's socket", &self.agent), ("an abstract socket", &self.hidden)];
+        let unix = [
+            ("the agent's socket", &self.agent),
+            ("a daemon's socket", &self.daemon),
+            ("an abstract socket", &self.hidden),
+        ];
         unix.into_iter().find(|(_, sink)| sink.accept().is_ok()).map(|(name, _)| format!("{name} was opened"))
+    }
+}
+
+/// A socket of the world before may be there.
+fn free(path: PathBuf) -> PathBuf {
+    match fs::remove_file(&path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => panic!("{error}"),
+        Ok(()) | Err(_) => path,
     }
 }

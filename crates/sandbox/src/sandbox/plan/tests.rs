@@ -164,6 +164,7 @@ fn policy(random: &mut Random, tree: &Made) -> Policy {
     let caches = caches.map(|path| WritableCache { name: "pip", path: (*path).clone() }).collect();
     Policy {
         directory: "/home/u/w".into(),
+        places: writable.clone(),
         writable,
         caches,
         readable,

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
+use attache_core::watchdog::Commands;
 use attache_sandbox::environment;
 use attache_sandbox::process::{CommandEnd, ProcessTree, Sink, watch};
 use attache_sandbox::programs::Programs;
@@ -20,6 +21,8 @@ pub(super) struct GrantedCommand {
     pub(super) site: Site,
     pub(super) network: NetworkGrant,
     pub(super) writes: WriteGrant,
+    /// Which commands its agent may run.
+    pub(super) commands: Commands,
 }
 
 impl GrantedCommand {
@@ -30,7 +33,13 @@ impl GrantedCommand {
         time: Duration,
         sink: &mut dyn Sink,
     ) -> io::Result<(CommandEnd, Aftermath)> {
-        match (self.attempt(self.writes, cancel, time, sink), self.writes, self.sandbox.level()) {
+        let level = self.sandbox.level();
+        let mut first = self.attempt(self.writes, cancel, time, sink);
+        // What others do meanwhile changes what has to be covered: who listened may be gone.
+        if first.is_err() && level == Level::Full {
+            first = self.attempt(self.writes, cancel, time, sink);
+        }
+        match (first, self.writes, level) {
             // Something has changed while the sandbox was built: without anything to be written that does not
             // matter.
             (Err(error), WriteGrant::Granted, Level::Full) => {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
+use attache_core::watchdog::Commands;
 
 use attache_sandbox::temporary::{TEMPORARY_IS_PRIVATE, misses_hidden};
 use attache_sandbox::{Aftermath, Level};
@@ -61,8 +62,16 @@ const UNANSWERED: [&str; 5] = [
 const READ_ONLY_NOTE: &str = "this command ran without a question because it seems to only read, so it could write to \
                               $TMPDIR only. To write elsewhere, say so in the command line (a redirect, tee, cp): the user is asked then";
 
+/// The same for an agent whose commands may only read: no other wording helps it.
+const ONLY_READS_NOTE: &str = "your commands may only read, so this one could write to $TMPDIR only. Say what would have to be written, and leave \
+                               it to the user or to an agent that may";
+
 const FULL_NOTE: &str = "this command ran without a question because it seems to only read, so a file in $TMPDIR can have 64 MiB. \
                          To write more, write to the workspace: the user is asked then";
+
+/// The same for an agent whose commands may only read.
+const ONLY_READS_FULL_NOTE: &str =
+    "your commands may only read, so a file in $TMPDIR can have 64 MiB: keep less of the output";
 
 const OUTSIDE_NOTE: &str =
     "commands can write to the workspace, to directories that the user granted and to $TMPDIR only";
@@ -86,6 +95,7 @@ const KEEP_IN_SCRATCH: &str = "Keep files for later commands in $TMPDIR";
 pub(super) struct SandboxLimits {
     is_held: bool,
     is_read_only: bool,
+    commands: Commands,
     is_offline: bool,
     /// Has a `/tmp` of its own, in which only these directories are the machine's.
     own_temporary: Option<Vec<PathBuf>>,
@@ -104,6 +114,7 @@ impl SandboxLimits {
         Self {
             is_held,
             is_read_only: is_held && granted.writes == WriteGrant::Withheld,
+            commands: granted.commands,
             is_offline: is_held && granted.network == NetworkGrant::Withheld,
             reaches_itself: ["localhost", "127.0.0.1", "[::1]"]
                 .iter()
@@ -122,12 +133,12 @@ impl SandboxLimits {
     pub(super) fn notes(&self, output: &str) -> Vec<String> {
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         let mut notes = self.aftermath.told.clone();
-        if says(&UNWRITABLE) {
-            notes.extend(self.is_read_only.then(|| READ_ONLY_NOTE.to_owned()));
-        }
-        if says(&FULL) {
-            notes.extend(self.is_read_only.then(|| FULL_NOTE.to_owned()));
-        }
+        let (read_only, full) = match self.commands {
+            Commands::Any => (READ_ONLY_NOTE, FULL_NOTE),
+            Commands::OnlyReading => (ONLY_READS_NOTE, ONLY_READS_FULL_NOTE),
+        };
+        notes.extend((self.is_read_only && says(&UNWRITABLE)).then(|| read_only.to_owned()));
+        notes.extend((self.is_read_only && says(&FULL)).then(|| full.to_owned()));
         if !self.is_read_only {
             notes.extend(self.protected_in(output));
         }
@@ -237,6 +248,9 @@ mod tests {
         let read_only = SandboxLimits { is_read_only: true, ..offline };
         assert_eq!(read_only.notes("touch: Read-only file system"), [READ_ONLY_NOTE]);
         assert_eq!(read_only.notes("cat: write error: File too large"), [FULL_NOTE]);
+        let only_reads = SandboxLimits { commands: Commands::OnlyReading, ..read_only };
+        assert_eq!(only_reads.notes("touch: Read-only file system"), [ONLY_READS_NOTE]);
+        assert_eq!(only_reads.notes("cat: write error: File too large"), [ONLY_READS_FULL_NOTE]);
         let held = SandboxLimits { is_held: true, ..SandboxLimits::default() };
         assert_eq!(held.notes("OSError: [Errno 30] Read-only file system: '/etc/x'"), [OUTSIDE_NOTE]);
     }
