@@ -138,7 +138,7 @@ impl ForeignHost {
         let ours = ours.filter(|(name, _)| !name.starts_with("ATTACHE_"));
         let ours = ours.map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let mut all: Vec<(OsString, OsString)> = match owner {
-            AgentOwner::User => ours.collect(),
+            AgentOwner::User => attache_sandbox::environment::without_relative_places(ours).collect(),
             AgentOwner::Project => attache_sandbox::environment::for_command(ours).collect(),
         };
         for (name, value) in written {

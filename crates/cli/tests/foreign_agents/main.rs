@@ -5,6 +5,7 @@ mod acp;
 mod ai_sdk;
 mod approvals;
 mod bad_input;
+mod intruders;
 mod kills;
 mod langgraph;
 // It comes as a program for this kind of machine alone.

@@ -1,6 +1,7 @@
 //! Servers as processes: held by the sandbox, without our keys, shared, and gone when they are not needed (M8,
 //! M9).
 
+use std::path::Path;
 use std::time::Duration;
 
 use attache_testkit::binary::Home;
@@ -50,6 +51,41 @@ async fn a_server_gets_its_own_variables_and_none_of_our_keys() {
     // All of it is there once the agent has ended.
     let log = home.all_logs();
     assert!(!log.is_empty() && !log.contains("its-own"), "{log}");
+}
+
+/// The dynamic loader of each program obeys `LD_PRELOAD`: what builds the sandbox is not in it yet.
+#[tokio::test]
+async fn a_library_of_an_entry_reaches_the_server_and_not_what_holds_it() {
+    let outside = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let home = home("on *\n  call test_environment {}\n  ---\n  text \"done\"\n");
+    let (unheld, held) = (outside.path().join("unheld"), home.workspace().join("held"));
+    let (source, library) = (outside.path().join("noting.c"), outside.path().join("noting.so"));
+    let note = |file: &Path| {
+        format!(
+            "to = open({}, O_WRONLY | O_CREAT | O_APPEND, 0600); if (to >= 0) {{ write(to, name, strlen(name)); close(to); }}",
+            json!(file)
+        )
+    };
+    let text = format!(
+        "#include <fcntl.h>\n#include <string.h>\n#include <unistd.h>\n__attribute__((constructor)) static void loaded(void) {{\n\
+         int to; char name[4096] = {{0}}; if (readlink(\"/proc/self/exe\", name, sizeof name - 1) < 0) return;\n{}{}\n}}\n",
+        note(&unheld),
+        note(&held)
+    );
+    std::fs::write(&source, text).unwrap();
+    let compiled =
+        std::process::Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status();
+    assert!(compiled.expect("a C compiler must be installed").success());
+    let agent = home.start();
+    let mut server = named("test", "good");
+    server["env"] = json!([{ "name": "LD_PRELOAD", "value": library }]);
+    let id = session(&agent, &home, &[server]).await;
+    let text = shown(&call(&agent, &id, "go").await);
+    assert!(text.contains(&format!("LD_PRELOAD={}", library.display())), "{text}");
+    agent.finish(&home).await;
+    assert!(std::fs::read_to_string(&held).unwrap().contains("python"), "the server itself has it");
+    let loaded = std::fs::read_to_string(&unheld).unwrap_or_default();
+    assert_eq!(loaded, "", "loaded outside of the sandbox");
 }
 
 #[tokio::test]

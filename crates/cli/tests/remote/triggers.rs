@@ -1,11 +1,13 @@
 //! Turns that no client begins: webhooks, whose signature takes the place of the token, and times of a
 //! schedule.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use attache_testkit::binary::Home;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
 
 use crate::plain_http::{HttpAnswer, request};
 use crate::server::Server;
@@ -165,6 +167,58 @@ async fn a_hook_is_received_once_and_says_what_its_body_lacks() {
     let signature = format!("sha256={}", hmac(SECRET, format!("{before}.{body}").as_bytes()));
     let answer = post(&server, "/hooks/issues", &before.to_string(), &signature, body.as_bytes()).await;
     assert!(answer.status == 401 && answer.body.contains("sign it anew"), "{answer:?}");
+    server.stop().await;
+}
+
+/// Posts whose bodies never come; they are held as long as this lives.
+async fn slow_posts(server: &Server, path: &str, count: usize) -> Vec<TcpStream> {
+    let mut held = Vec::new();
+    for number in 0..count {
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\
+             x-attache-timestamp: {}\r\nx-attache-signature: sha256={}\r\n\r\n{{",
+            server.address,
+            now(),
+            format!("{number:02x}").repeat(32),
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        held.push(stream);
+    }
+    // Until each has its place: nothing is said of that.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    held
+}
+
+#[tokio::test]
+async fn slow_posts_of_others_keep_no_hook_out_for_long() {
+    let server = served(HOOK).await;
+    let title = |title: &str| json!({ "issue": { "title": title } });
+    // Those of hooks that there are not take no place of those that there are.
+    let strangers = slow_posts(&server, "/hooks/nobody", 24).await;
+    let began = Instant::now();
+    let answer = signed(&server, "/hooks/issues", &title("a")).await;
+    assert_eq!(answer.status, 202, "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // Nor do they keep anybody from anything else.
+    let held = slow_posts(&server, "/hooks/issues", 24).await;
+    assert_eq!(sessions(&server).await, 1);
+    assert_eq!(server.request(("GET", "/healthz"), &[], "").await.status, 200);
+    // All places of this hook are taken, and given back soon: a body has ten seconds.
+    let full = signed(&server, "/hooks/issues", &title("b")).await;
+    assert_eq!(full.status, 503, "{full:?}");
+    let mut answered = None;
+    for number in 0..60 {
+        let answer = signed(&server, "/hooks/issues", &title(&format!("c{number}"))).await;
+        if answer.status == 202 {
+            answered = Some(number);
+            break;
+        }
+        assert_eq!(answer.status, 503, "{answer:?}");
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+    assert!(answered.is_some(), "slow posts hold their places for ever");
+    drop((strangers, held));
     server.stop().await;
 }
 
