@@ -1,5 +1,5 @@
-//! Guards the house: `cargo xtask test | soak | tidy | bench | peers | fuzz | book | dist | publish | picture |
-//! catalogue | licences`.
+//! Guards the house: `cargo xtask test | soak | tidy | portable | bench | peers | fuzz | book | dist |
+//! publish | picture | catalogue | licences`.
 //! Knows the repository, not the product.
 
 use std::process::ExitCode;
@@ -15,6 +15,7 @@ mod limits;
 mod lints;
 mod peers;
 mod picture;
+mod portable;
 mod publish;
 mod steps;
 mod supply;
@@ -31,6 +32,7 @@ usage: cargo xtask COMMAND
   test [--quick]   everything: format, tidy, licences, peers, build with lints, tests, demo, fuzzing
   soak [MINUTES]   the long hunts: fuzzing for minutes, many seeds, kills and generated cases; an hour if left out
   tidy             rules of the house that no compiler checks
+  portable         lints and tests, on Linux, what macOS and the BSDs build from this source
   bench [WORD ...] figures of the release binary beside their limits; with words, of the sections that name one
   peers            installs the programs of others that the tests talk to
   book [--check]   checks the pages of docs/ and makes a site of them in target/book (--check: does not)
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         ["licences"] => supply::write(&house),
         ["book", "--check"] => book::check(&house),
         ["book"] => book::build(&house),
+        ["portable"] => portable::run(&house),
         ["picture"] => picture::draw(&house, None),
         ["picture", program] => picture::draw(&house, Some(program.as_ref())),
         ["dist"] => dist::run(&house, None),

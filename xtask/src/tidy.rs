@@ -17,6 +17,7 @@ mod mentions;
 mod names;
 mod scenarios;
 mod sources;
+mod systems;
 
 /// One text file of the repository.
 #[derive(Clone, Debug)]
@@ -72,6 +73,7 @@ pub(crate) fn run(house: &House) -> Result<()> {
     findings.extend(functions::check(&files));
     findings.extend(comments::check(&files));
     findings.extend(mentions::check(&files));
+    findings.extend(systems::check(&files));
     for finding in &findings {
         eprintln!("{}: {}", finding.place, finding.message);
     }

@@ -22,8 +22,8 @@ mod selection;
 mod tool;
 
 pub use answers::{
-    EDIT_ARGUMENTS, Logins, completed_commands, failed_start_response, initialize_response, mode_request, permission_request,
-    queue_entry, session_info, session_result, status_result,
+    EDIT_ARGUMENTS, Logins, completed_commands, failed_start_response, initialize_response, mode_request,
+    permission_request, queue_entry, session_info, session_result, status_result,
 };
 pub use arguments::{ArgumentKind, argument_form, has_form};
 pub use commands::write_commands;

@@ -85,6 +85,7 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     findings.push(files::keys(&sources.credentials));
     findings.push(store::check(&sources.config));
     findings.extend(commands::shell());
+    findings.extend(commands::platform());
     findings.push(commands::check(&sources.config));
     findings.extend(editors::check(&sources.dirs));
     findings.push(web_search::check(sources));

@@ -30,9 +30,11 @@ pub(crate) const OVERVIEW_MODELS: usize = 6;
 pub(crate) const MAX_KEY_BYTES: u64 = 16 * 1024;
 
 /// A keyring that takes longer without a person being asked is not there.
+#[cfg(all(target_os = "linux", not(attache_portable)))]
 pub(crate) const KEYRING_ANSWER: Duration = Duration::from_secs(2);
 
 /// How long a person may take to unlock the keyring when they themselves wanted something of it.
+#[cfg(all(target_os = "linux", not(attache_portable)))]
 pub(crate) const UNLOCK_SECONDS: u64 = 60;
 
 /// A handful of keys of at most a few kilobytes each; anything larger is the wrong file.

@@ -44,15 +44,14 @@ mod limits;
 mod logging;
 mod manual;
 mod mcp;
-mod memory;
 mod models;
 mod paint;
+mod platform;
 mod print_config;
 mod project_files;
 mod projects;
 mod providers;
 mod sandbox;
-mod seclusion;
 mod serve;
 mod sessions;
 mod setup;
@@ -71,7 +70,7 @@ fn main() -> ExitCode {
     if let Some(code) = attache_sandbox::run_if_asked() {
         return code;
     }
-    memory::give_back_large_blocks();
+    platform::give_back_large_blocks();
     let started_at =
         if answer::is_typed() && answer::is_seen() { StartedAt::Terminal } else { StartedAt::Elsewhere };
     let mut args = match Args::from_command_line(started_at) {
@@ -84,7 +83,7 @@ fn main() -> ExitCode {
     }
     if args.runs_an_agent() {
         // It runs commands of others: before the first of them, and before a key is read.
-        seclusion::keep_others_out();
+        platform::keep_others_out();
     }
     match run(&args) {
         Ok(code) => code,

@@ -26,12 +26,12 @@ use crate::answer;
 use crate::args::{ListenTarget, ServeArgs};
 use crate::config::AccessLogTarget;
 use crate::daemon::DaemonPlace;
+use crate::platform;
 use crate::setup::{Setup, Sources};
 use crate::token::{self, HomeToken};
 
 mod access;
 mod access_log;
-mod holder;
 mod metered;
 mod triggers;
 
@@ -218,7 +218,9 @@ async fn listen(target: Option<&ListenTarget>) -> Result<HttpListener> {
             }
             match HttpListener::bind(*address).await {
                 Ok(listener) => listener,
-                Err(error) => return Err(cant_listen(&address.to_string(), &error, || holder::of(*address))),
+                Err(error) => {
+                    return Err(cant_listen(&address.to_string(), &error, || platform::holder_of(*address)));
+                }
             }
         }
         Some(ListenTarget::Unix(path)) => {
@@ -226,7 +228,7 @@ async fn listen(target: Option<&ListenTarget>) -> Result<HttpListener> {
             match HttpListener::bind_unix(path).await {
                 Ok(listener) => listener,
                 Err(error) => {
-                    let holder = holder::of_socket(path).await;
+                    let holder = platform::holder_of_socket(path).await;
                     return Err(cant_listen(&format!("unix:{shown}"), &error, || holder));
                 }
             }
@@ -261,7 +263,7 @@ async fn listen_nearby() -> Result<HttpListener> {
         match HttpListener::bind(address(port)).await {
             Ok(listener) => return Ok(listener),
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                let holder = holder::of(address(port)).unwrap_or_else(|| "somebody".to_owned());
+                let holder = platform::holder_of(address(port)).unwrap_or_else(|| "somebody".to_owned());
                 answer::note(&format!("attache: port {port} is held by {holder}; trying the next"));
             }
             Err(error) => return Err(error).with_context(|| format!("can't listen on {}", address(port))),

@@ -10,6 +10,7 @@ use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::no_follow;
+use crate::platform::stat_real;
 
 static TABLE: LazyLock<Vec<CacheRow>> =
     LazyLock::new(|| include_str!("caches.txt").lines().filter_map(CacheRow::read).collect());
@@ -110,12 +111,10 @@ impl Cache {
     /// on the way, or it belongs to somebody else.
     pub fn ready(&self) -> Option<PathBuf> {
         let path = self.path();
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = match (no_follow::anything(&path, flags), self.kind) {
-            (Err(Errno::NOENT), CacheKind::Directory) => self.make().ok()?,
-            (opened, CacheKind::Directory | CacheKind::File) => opened.ok()?,
+        let found = match (stat_real(&path), self.kind) {
+            (Err(Errno::NOENT), CacheKind::Directory) => fs::fstat(self.make().ok()?).ok()?,
+            (found, CacheKind::Directory | CacheKind::File) => found.ok()?,
         };
-        let found = fs::fstat(&opened).ok()?;
         let is_of_kind = match (self.kind, FileType::from_raw_mode(found.st_mode)) {
             (CacheKind::Directory, FileType::Directory) => true,
             // Another name of the same file may be something else.

@@ -39,7 +39,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
 use crate::limits::{GIT_GUARD_DIRECTORIES, MOUNTED_FOR_GIT};
-use crate::paths::path_of;
+use crate::platform::path_of;
 use crate::sandbox::Level;
 use baseline::{Announced, Baselines, Others, PendingBaseline};
 use below::Below;

@@ -11,6 +11,7 @@ pub mod limits;
 pub mod link_chain;
 pub mod no_follow;
 pub mod paths;
+pub mod platform;
 pub mod process;
 pub mod programs;
 pub mod regular_file;

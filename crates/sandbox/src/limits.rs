@@ -1,4 +1,8 @@
 //! Every size and time this crate holds itself to, with its reason.
+#![cfg_attr(
+    not(all(target_os = "linux", not(attache_portable))),
+    allow(dead_code, reason = "some are of what only Linux has")
+)]
 
 use std::time::Duration;
 
@@ -7,6 +11,14 @@ pub const ERROR_BYTES: usize = 4 * 1024;
 
 /// What a disk must have left beside a copy of our program: sessions are stored on it, too.
 pub(crate) const SPACE_BESIDE_COPY: u64 = 64 * 1024 * 1024;
+
+/// One read where a program copies itself.
+#[cfg(not(all(target_os = "linux", not(attache_portable))))]
+pub(crate) const COPY_BYTES: usize = 64 * 1024;
+
+/// Directories above each other that are named one by one: more than any path has.
+#[cfg(not(any(target_vendor = "apple", all(target_os = "linux", not(attache_portable)))))]
+pub(crate) const PATH_LEVELS: usize = 4_096;
 
 /// One entry of the list of accounts; real ones have a hundred bytes.
 pub(crate) const ACCOUNT_BYTES: usize = 16 * 1024;

@@ -8,8 +8,13 @@ use std::path::Path;
 use rustix::fs::{self, CWD, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::platform;
+
 const DIRECTORY: OFlags =
     OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
+
+const ON_THE_WAY: OFlags =
+    platform::SEARCH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW);
 
 /// A pipe that took the file's place must not hold the search up.
 const READING: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
@@ -61,27 +66,21 @@ pub fn made_file(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     fs::openat(directory, name, WRITING | OFlags::CREATE | OFlags::EXCL, reads | writes)
 }
 
-#[cfg(target_os = "linux")]
+/// By the kernel where it can, else by hand.
 fn open(start: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    use rustix::fs::ResolveFlags;
-    match fs::openat2(start, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
-        // Kernels before 5.6.
+    match platform::open_without_links(start, path, flags) {
+        // Kernels before 5.6, and systems that know no such thing.
         Err(Errno::NOSYS) => open_by_steps(start, path, flags),
         opened => opened,
     }
 }
 
-#[cfg(not(target_os = "linux"))]
-fn open(start: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
-    open_by_steps(start, path, flags)
-}
-
-/// The same by hand: one directory after the other, none of them a link.
+/// One directory after the other, none of them a link.
 fn open_by_steps(start: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let mut names = path.components().peekable();
     let mut current: Option<OwnedFd> = None;
     while let Some(name) = names.next() {
-        let wanted = if names.peek().is_some() { DIRECTORY } else { flags };
+        let wanted = if names.peek().is_some() { ON_THE_WAY } else { flags };
         let name = name.as_os_str();
         current = Some(match &current {
             Some(directory) => fs::openat(directory, name, wanted, Mode::empty())?,

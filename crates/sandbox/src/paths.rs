@@ -1,12 +1,6 @@
-//! Paths as text, and the path of what is held open.
+//! Paths as text.
 
-use std::ffi::OsString;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
-
-use rustix::fs;
-use rustix::io::Errno;
 
 /// Without `.` and `..`, as text: links are not looked at.
 pub fn normal(path: &Path) -> PathBuf {
@@ -21,11 +15,4 @@ pub fn normal(path: &Path) -> PathBuf {
         }
     }
     result
-}
-
-/// Where an open handle really is.
-pub fn path_of(handle: impl AsFd) -> Result<PathBuf, Errno> {
-    let handle: BorrowedFd<'_> = handle.as_fd();
-    let link = fs::readlink(format!("/proc/self/fd/{}", handle.as_raw_fd()), Vec::new())?;
-    Ok(PathBuf::from(OsString::from_vec(link.into_bytes())))
 }

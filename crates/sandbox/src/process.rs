@@ -18,10 +18,10 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use rustix::fs::OFlags;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::environment;
 use crate::limits::ERROR_BYTES;
+use crate::platform::pipe;
 
 pub(crate) use guard::MARK;
 pub(crate) use report::{CommandReport, PIPES, Pipes};
@@ -129,20 +129,20 @@ impl ProcessTree {
         directory: &Path,
         environment: impl Iterator<Item = (OsString, OsString)>,
     ) -> io::Result<Self> {
-        let (output, output_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (output, output_end) = pipe()?;
         let (input, error_output) = match &line.streams {
             StandardStreams::Together => (Stdio::null(), None),
             StandardStreams::Apart { input } => {
-                let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
+                let (read, write) = pipe()?;
                 set_nonblocking(&read)?;
                 (input.try_clone()?.into(), Some((read, write)))
             }
         };
         let error_end = error_output.as_ref().map(|(_, end)| end);
-        let (lifeline_end, lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (inner_lifeline_end, inner_lifeline) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (report, report_end) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (errors, errors_end) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (lifeline_end, lifeline) = pipe()?;
+        let (inner_lifeline_end, inner_lifeline) = pipe()?;
+        let (report, report_end) = pipe()?;
+        let (errors, errors_end) = pipe()?;
         set_nonblocking(&output)?;
         set_nonblocking(&errors)?;
         let mut command = command_of(line, directory, environment);
@@ -189,8 +189,8 @@ impl ProcessTree {
         directory: &Path,
         environment: impl Iterator<Item = (OsString, OsString)>,
     ) -> io::Result<(Self, TalkPipes)> {
-        let (input_end, input) = pipe_with(PipeFlags::CLOEXEC)?;
-        let (ended, _) = pipe_with(PipeFlags::CLOEXEC)?;
+        let (input_end, input) = pipe()?;
+        let (ended, _) = pipe()?;
         set_nonblocking(&input)?;
         let streams = StandardStreams::Apart { input: Arc::new(input_end.into()) };
         let mut tree = Self::start(&Launch { streams, ..line.clone() }, directory, environment)?;
@@ -287,6 +287,8 @@ fn set_nonblocking(pipe: &OwnedFd) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, Instant};
+
     use super::*;
 
     #[test]
@@ -309,5 +311,85 @@ mod tests {
             assert!(names.contains(&"PATH".into()) && !names.contains(&"LD_PRELOAD".into()), "{names:?}");
         }
         assert!(names(EndReporter::Direct).contains(&"LD_PRELOAD".into()), "nothing is built");
+    }
+
+    #[derive(Default)]
+    struct Collected(Vec<u8>);
+
+    impl Sink for Collected {
+        fn output(&mut self, bytes: &[u8]) {
+            self.0.extend(bytes);
+        }
+        fn show(&mut self) {}
+    }
+
+    fn started(script: &str) -> ProcessTree {
+        let line = Launch {
+            program: "/bin/sh".into(),
+            arguments: vec!["-c".into(), script.into()],
+            contact: EndReporter::Direct,
+            marked: Vec::new(),
+            streams: StandardStreams::Together,
+        };
+        ProcessTree::start(&line, Path::new("/"), std::env::vars_os()).unwrap()
+    }
+
+    /// The end, the output, and how long it took.
+    fn ended(tree: ProcessTree, time: Duration) -> (CommandEnd, String, Duration) {
+        let (never, _open) = pipe().unwrap();
+        let (begun, mut output) = (Instant::now(), Collected::default());
+        let end = watch(tree, &never, time, &mut output).unwrap();
+        (end, String::from_utf8(output.0).unwrap(), begun.elapsed())
+    }
+
+    fn lives(pid: &str) -> bool {
+        let pid = rustix::process::Pid::from_raw(pid.trim().parse().unwrap()).unwrap();
+        rustix::process::test_kill_process(pid).is_ok()
+    }
+
+    fn is_gone_soon(pid: &str) -> bool {
+        (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            !lives(pid)
+        })
+    }
+
+    #[test]
+    fn a_command_ends_with_its_code_and_all_its_output() {
+        let (end, output, _) = ended(started("echo one; echo two >&2; exit 3"), Duration::from_secs(60));
+        assert_eq!((end.how, end.left_over, end.tree), (ExitCause::Exited(3), 0, Gone::Seen));
+        assert_eq!(output, "one\ntwo\n");
+        let (end, ..) = ended(started("kill -9 $$"), Duration::from_secs(60));
+        assert_eq!(end.how, ExitCause::Signalled(9));
+    }
+
+    #[test]
+    fn what_a_command_leaves_behind_is_ended() {
+        let (end, output, _) = ended(started("sleep 1000 & echo $!"), Duration::from_secs(60));
+        assert_eq!((end.how, end.left_over, end.tree), (ExitCause::Exited(0), 1, Gone::Seen));
+        assert!(is_gone_soon(&output));
+    }
+
+    #[test]
+    fn a_command_that_takes_too_long_is_ended_although_it_hears_no_signal() {
+        let script = "trap '' TERM; echo $$; while :; do sleep 1; done";
+        let (end, output, time) = ended(started(script), Duration::from_millis(200));
+        assert_eq!((end.how, end.tree), (ExitCause::TimedOut, Gone::Seen));
+        assert!(time < Duration::from_secs(30) && is_gone_soon(&output), "{time:?}");
+    }
+
+    #[test]
+    fn a_tree_that_nobody_watches_any_more_dies() {
+        let mut tree = started("sleep 1000 & echo $!; wait");
+        let mut buffer = [0; 64];
+        let length = loop {
+            if let Some(length) = tree.read_output(OutputStream::Output, &mut buffer).unwrap() {
+                break length;
+            }
+        };
+        let pid = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        assert!(lives(&pid));
+        drop(tree);
+        assert!(is_gone_soon(&pid));
     }
 }

@@ -1,34 +1,27 @@
 //! Holds commands by the means of the operating system: what they may write, see and reach. Decides no
 //! permission.
 //!
-//! Full: bubblewrap builds namespaces, our own program is the first process inside and starts the command
-//! behind a filter of system calls. Reduced: our own program gives up rights through Landlock and the filter,
-//! then becomes the command. Which one this machine can do is found out once, by doing it. See
-//! `docs/sandbox.md`.
+//! How is the system's own: `linux` has two levels, `portable` has Seatbelt on macOS and nothing elsewhere.
+//! Which level this machine can do is found out once, by doing it. See `docs/sandbox.md`.
 
-mod bubblewrap;
 mod confined;
 mod directory_tree;
-mod filter;
-mod init;
 mod kept_places;
-mod kernel_rules;
 mod led_to;
 mod links;
-mod listeners;
+#[cfg(all(target_os = "linux", not(attache_portable)))]
+mod linux;
 mod lost_writes;
 mod own_program;
-mod place_holders;
 mod places;
 mod plan;
 mod policy;
-mod probe;
+#[cfg(not(all(target_os = "linux", not(attache_portable))))]
+mod portable;
 mod protection;
 mod reexec;
 mod resources;
-pub mod seatbelt;
-mod usage;
-mod verify;
+mod trial;
 
 use std::ffi::OsString;
 use std::io;
@@ -38,30 +31,27 @@ use std::sync::{Arc, LazyLock};
 use attache_core::ports::tool::{NetworkGrant, Site, WriteGrant};
 
 use crate::git_guard::GitGuard;
-use crate::limits::PLAN_TRIES;
 use crate::process::EndReporter;
 use crate::programs::Programs;
 
-use bubblewrap::BubblewrapOptions;
 use directory_tree::MachineTree;
-use filter::Sockets;
-use links::Links;
-use place_holders::PlaceHolders;
+#[cfg(all(target_os = "linux", not(attache_portable)))]
+use linux as system;
 use places::Followed;
-use plan::Hidden;
 use policy::Policy;
+#[cfg(not(all(target_os = "linux", not(attache_portable))))]
+use portable as system;
 use protection::Protection;
-use reexec::{ConfinedLine, HelperRequest, HelperStage};
-use verify::Expected;
+use reexec::ConfinedLine;
 
 pub use confined::{Aftermath, Confined};
 pub(crate) use directory_tree::is_place_holder_in;
 pub use kept_places::{check_places, forget_places};
-#[cfg(test)]
-pub(crate) use kernel_rules::drop_capabilities;
 pub use own_program::own_program;
-pub use place_holders::remove_left_behind;
 pub use reexec::run_if_asked;
+#[cfg(test)]
+pub(crate) use system::drop_capabilities;
+pub use system::{FULL_BY, REDUCED_BY, remove_left_behind};
 
 /// How strongly commands are held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,9 +79,14 @@ pub struct Sandbox {
     level: Level,
     /// Our own program, which `run_if_asked` makes a helper.
     helper: PathBuf,
-    bubblewrap: PathBuf,
+    /// The system's program that builds it and starts the helper inside; empty where none is needed.
+    builder: PathBuf,
     shortfalls: Vec<Shortfall>,
     /// Bytes that all processes of one command may have in memory together.
+    #[cfg_attr(
+        not(all(target_os = "linux", not(attache_portable))),
+        allow(dead_code, reason = "nothing counts memory there")
+    )]
     memory: u64,
 }
 
@@ -109,29 +104,24 @@ pub type LazySandbox = Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>
 impl Sandbox {
     /// Commands run as they are. `helper` is a program that calls `run_if_asked` first.
     pub fn none(helper: PathBuf) -> Self {
-        Self {
-            level: Level::None,
-            helper,
-            bubblewrap: PathBuf::new(),
-            shortfalls: Vec::new(),
-            memory: u64::MAX,
-        }
+        Self { level: Level::None, helper, builder: PathBuf::new(), shortfalls: Vec::new(), memory: u64::MAX }
     }
 
     /// The best level that works here; starts a process in each. `helper` is a program that calls
     /// `run_if_asked` first.
     pub fn probe(helper: PathBuf) -> Self {
-        probe::best(helper)
+        system::best(helper)
     }
 
-    /// The same with this bubblewrap, for which the caller answers: it is started outside of any sandbox.
-    pub fn probe_with(bubblewrap: PathBuf, helper: PathBuf) -> Self {
-        probe::with(Some(bubblewrap), helper)
+    /// The same with this builder (bubblewrap; on macOS `sandbox-exec`), for which the caller answers: it is
+    /// started outside of any sandbox.
+    pub fn probe_with(builder: PathBuf, helper: PathBuf) -> Self {
+        system::with(Some(builder), helper)
     }
 
     /// The reduced level, or none; for machines that shall be treated alike whatever is installed.
     pub fn probe_reduced(helper: PathBuf) -> Self {
-        probe::reduced(helper, Vec::new())
+        system::reduced(helper, Vec::new())
     }
 
     /// The same with another limit of what all processes of one command may have in memory together.
@@ -242,7 +232,7 @@ impl Sandbox {
                 }
                 (built, _) => built?,
             },
-            Level::Reduced => self.restricted(&policy(writes)?, line),
+            Level::Reduced => self.restricted(&policy(writes)?, line)?,
             Level::None => {
                 let mut words = line.words.into_iter();
                 let program = words.next().unwrap_or_default();
@@ -254,10 +244,11 @@ impl Sandbox {
     /// What we start outside of the sandbox must not lie where commands could change it.
     fn check_own_programs(&self, site: &Site) -> io::Result<()> {
         let programs = Programs::of(site);
-        if self.level == Level::Full && programs.is_own(&self.bubblewrap) {
+        let is_used = self.level != Level::None && !self.builder.as_os_str().is_empty();
+        if is_used && programs.is_own(&self.builder) {
             let text = format!(
-                "{} lies in the workspace, where commands could change it; install bubblewrap elsewhere",
-                self.bubblewrap.display()
+                "{} lies in the workspace, where commands could change it; install it elsewhere",
+                self.builder.display()
             );
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
         }
@@ -271,100 +262,6 @@ impl Sandbox {
         }
         Ok(())
     }
-
-    /// What is read may change before it is mounted: then everything is read once more.
-    fn namespaces(&self, policy: &Policy, line: &ConfinedLine) -> io::Result<Confined> {
-        let mut built = self.namespaces_once(policy, line);
-        for _ in 1..PLAN_TRIES {
-            if built.is_ok() {
-                break;
-            }
-            built = self.namespaces_once(policy, line);
-        }
-        built
-    }
-
-    fn namespaces_once(&self, policy: &Policy, line: &ConfinedLine) -> io::Result<Confined> {
-        let policy = &policy.clone().with_listeners_hidden();
-        let (locks, empty) = place_holders::prepare(&policy.scratch)?;
-        let protection = Protection::of(policy, &MachineTree);
-        let (place_holders, failed) = hold_places(&locks, policy, &protection)?;
-        let mut held = policy.notes.clone();
-        held.extend(policy.lost_writes.held());
-        held.extend(failed.iter().map(|place| {
-            let place = place.display();
-            format!("{place} is read-only here: attache could not protect the configuration in it otherwise")
-        }));
-        let protection = protection.with_read_only(failed);
-        let hidden: Vec<Hidden> = policy.hidden.iter().map(|path| Hidden::of(path)).collect();
-        let mounts = plan::plan(policy, &protection, &hidden);
-        let stage = HelperStage::Init { expected: Expected::of(&mounts)?, memory: self.memory };
-        let caches = policy.cache_names();
-        let (scratch, group_bit) = (policy.scratch.clone(), policy.group_bit());
-        let request =
-            HelperRequest { stage, scratch, caches, group_bit, writes: policy.writes, line: line.clone() };
-        let building = BubblewrapOptions {
-            mounts: &mounts,
-            network: policy.network,
-            directory: &policy.directory,
-            empty: &empty,
-            helper: &self.helper,
-            request: request.to_arguments(),
-        };
-        Ok(Confined {
-            directory: Some(PathBuf::from("/")),
-            links: Links::of(&protection.links),
-            held,
-            protected: protection.shown_below(&policy.writable),
-            absent: protection.missing_below(&policy.writable),
-            told: policy.told.iter().cloned().chain(policy.lost_writes.lost()).collect(),
-            _place_holders: place_holders,
-            ..Confined::new(self.bubblewrap.clone().into(), building.arguments(), EndReporter::Init)
-        })
-    }
-
-    fn restricted(&self, policy: &Policy, line: ConfinedLine) -> Confined {
-        let caches = policy.caches.iter().map(|cache| &cache.path);
-        let writable = policy.writable.iter().chain(caches).chain([&policy.scratch]).cloned().collect();
-        let sockets = match policy.network {
-            NetworkGrant::Withheld => Sockets::None,
-            NetworkGrant::Granted | NetworkGrant::GrantedByName => Sockets::Ordinary,
-        };
-        let stage = HelperStage::Restricted { writable, hidden: policy.hidden.clone(), sockets };
-        let caches = policy.cache_names();
-        let (scratch, group_bit) = (policy.scratch.clone(), policy.group_bit());
-        let request = HelperRequest { stage, scratch, caches, group_bit, writes: policy.writes, line };
-        Confined {
-            directory: Some(policy.directory.clone()),
-            held: policy.notes.iter().cloned().chain(policy.lost_writes.clone().all_held()).collect(),
-            told: policy.told.clone(),
-            ..Confined::new(self.helper.clone().into(), request.to_arguments(), EndReporter::Helper)
-        }
-    }
-}
-
-/// Place-holders for what is missing, each with the lock of the innermost root it lies in, and the directories
-/// that take none.
-fn hold_places(
-    locks: &Path,
-    policy: &Policy,
-    protection: &Protection,
-) -> io::Result<(Vec<PlaceHolders>, Vec<PathBuf>)> {
-    let (mut held, mut failed) = (Vec::new(), Vec::new());
-    for root in policy.writable.iter().rev() {
-        let is_of_inner = |path: &Path| {
-            let is_inner = |other: &&PathBuf| other.starts_with(root) && *other != root;
-            policy.writable.iter().filter(is_inner).any(|inner| path.starts_with(inner))
-        };
-        let own = protection
-            .missing
-            .iter()
-            .filter(|missing| missing.path.starts_with(root) && !is_of_inner(&missing.path));
-        let (made, not_made) = PlaceHolders::make(locks, root, own.cloned())?;
-        held.push(made);
-        failed.extend(not_made);
-    }
-    Ok((held, failed))
 }
 
 /// Whether no command may write a directory, by its real path, whatever was granted.

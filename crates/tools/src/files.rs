@@ -7,16 +7,18 @@ mod unfollowed;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use attache_core::ports::delegate::DelegateError;
-use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use attache_sandbox::platform::mode_from;
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use crate::limits::{DIRECTORY_ENTRIES, EDIT_BYTES, RACE_TRIES};
 use crate::paths::{below, told};
+use crate::platform::{name_file, nameless_file};
 use crate::roots::{DIRECTORY, FilePlace, OpenRoots, Presence};
 use crate::text::{NotText, Unencodable};
 
@@ -198,7 +200,7 @@ pub(crate) enum NewMode {
 
 impl NewMode {
     fn at_first(self) -> Mode {
-        Mode::from_raw_mode(match self {
+        mode_from(match self {
             Self::Usual => 0o666,
             Self::Executable => 0o777,
             // Readable by no other user before it has its own mode.
@@ -265,8 +267,7 @@ impl Target {
             Staged::Nameless(file) => {
                 fill(&file, content, old.as_ref(), new)?;
                 // A name for the shortest possible time: what a kill leaves behind is at most this.
-                let source = format!("/proc/self/fd/{}", file.as_raw_fd());
-                fs::linkat(CWD, source, &self.directory, &temporary, AtFlags::SYMLINK_FOLLOW)?;
+                name_file(&file, &self.directory, &temporary)?;
                 Ok(file)
             }
             Staged::Named(file) => fill(&file, content, old.as_ref(), new).map(|()| file),
@@ -285,13 +286,10 @@ impl Target {
 
     fn stage(&self, temporary: &OsString, staging: Staging, mode: Mode) -> Result<Staged, Errno> {
         let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-        if staging == Staging::Nameless {
-            match fs::openat(&self.directory, ".", flags | OFlags::TMPFILE, mode) {
-                Ok(handle) => return Ok(Staged::Nameless(handle.into())),
-                // File systems without nameless files say so in one of these ways.
-                Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT) => {}
-                Err(error) => return Err(error),
-            }
+        if staging == Staging::Nameless
+            && let Some(file) = nameless_file(&self.directory, flags, mode)?
+        {
+            return Ok(Staged::Nameless(file));
         }
         let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
         Ok(Staged::Named(fs::openat(&self.directory, temporary, flags, mode)?.into()))
@@ -327,7 +325,7 @@ fn fill(mut file: &File, content: &[u8], old: Option<&Stat>, new: NewMode) -> Re
         // Last: both writing and a change of owner clear the set-user bits.
         fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
     } else if let NewMode::Exactly(mode) = new {
-        fs::fchmod(file, Mode::from_raw_mode(mode))?;
+        fs::fchmod(file, mode_from(mode))?;
     }
     // Without it a power cut after the rename can leave an empty file on some file systems.
     file.sync_data().map_err(to_errno)

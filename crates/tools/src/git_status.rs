@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use attache_core::ports::tool::{NetworkGrant, Site, Workspace, WriteGrant};
 use attache_sandbox::environment;
+use attache_sandbox::platform::pipe;
 use attache_sandbox::process::{CommandEnd, ExitCause, ProcessTree, Sink, watch};
 use attache_sandbox::programs::Programs;
 use attache_sandbox::{Level, Sandbox};
 use attache_shell::Repository;
-use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::disk::repository::repository;
 use crate::limits::{GIT_STATUS_BYTES, GIT_STATUS_TIME};
@@ -50,7 +50,7 @@ pub(crate) fn in_words(workspace: Arc<Workspace>, sandbox: &Sandbox) -> Option<S
         ProcessTree::start(&confined.line(), &root, environment::for_command(std::env::vars_os()).chain(own))
             .ok()?;
     // It is not cancelled: its time is short.
-    let (cancelled, _alive) = pipe_with(PipeFlags::CLOEXEC).ok()?;
+    let (cancelled, _alive) = pipe().ok()?;
     let mut printed = Printed::default();
     match watch(tree, &cancelled, GIT_STATUS_TIME, &mut printed) {
         Ok(CommandEnd { how: ExitCause::Exited(0), .. }) => printed.in_words(),

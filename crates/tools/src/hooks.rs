@@ -14,16 +14,16 @@ use attache_core::ports::BoxFuture;
 use attache_core::ports::hooks::{HookEnd, HookJob, HookRunner};
 use attache_core::ports::tool::{NetworkGrant, WriteGrant};
 use attache_sandbox::environment;
+use attache_sandbox::platform::pipe;
 use attache_sandbox::process::{
     CommandEnd, EndReporter, ExitCause, Launch, ProcessTree, Sink, StandardStreams, TimeLimits, watch_with,
 };
 use attache_sandbox::programs::Programs;
 use attache_sandbox::{LazySandbox, Level};
-use rustix::fs::MemfdFlags;
-use rustix::pipe::{PipeFlags, pipe_with};
 use tokio_util::sync::CancellationToken;
 
 use crate::limits::{HOOK_ERROR_BYTES, HOOK_OUTPUT_BYTES, HOOK_TIME_TO_END};
+use crate::platform::memory_file;
 
 /// What becomes of a hook that shall be held on a machine that holds nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,9 +48,9 @@ impl HookRunner for HookProcesses {
         let runner = self.clone();
         Box::pin(async move {
             // Closed when it is cancelled, and when this future is dropped.
-            let (cancelled, alive) = match pipe_with(PipeFlags::CLOEXEC) {
+            let (cancelled, alive) = match pipe() {
                 Ok(ends) => ends,
-                Err(error) => return not_started(&error.into()),
+                Err(error) => return not_started(&error),
             };
             let time = job.hook.time;
             let mut running = tokio::task::spawn_blocking(move || runner.run_here(&job, &cancelled));
@@ -147,7 +147,7 @@ fn helper(programs: &Programs, name: &str) -> io::Result<OsString> {
 
 /// In memory: no other process can change what a hook is told, and we need not wait until it is read.
 fn input(text: &str) -> io::Result<File> {
-    let mut file = File::from(rustix::fs::memfd_create("hook-input", MemfdFlags::CLOEXEC)?);
+    let mut file = memory_file("hook-input")?;
     file.write_all(text.as_bytes())?;
     file.rewind()?;
     Ok(file)

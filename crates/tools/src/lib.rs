@@ -21,6 +21,7 @@ mod mutation;
 mod outcome;
 mod paths;
 mod pictures;
+mod platform;
 mod provenance;
 mod read_only;
 mod roots;

@@ -1,7 +1,7 @@
 //! The directories a call may touch, held open, and what lies beneath them. Finds places for files, opens no
 //! file.
 //!
-//! A path is followed from the handle of a root, by the kernel where it can (`openat2`), else name by name
+//! A path is followed from the handle of a root, by the kernel where it can (`platform.rs`), else name by name
 //! (`roots/walk.rs`). What is found is a handle and a name, so that no link can be put in between
 //! afterwards.
 
@@ -10,8 +10,8 @@ mod place_holders;
 mod touched;
 mod walk;
 
-use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -19,13 +19,15 @@ use std::sync::{Arc, OnceLock};
 use attache_core::ports::tool::{Site, Workspace};
 use attache_core::scope::Guarded;
 use attache_sandbox::git_guard::{belongs_to_git, named_by_git};
-use attache_sandbox::paths::{normal, path_of};
-use rustix::fs::{self, FileType, Mode, OFlags, ResolveFlags};
+use attache_sandbox::paths::normal;
+use attache_sandbox::platform::{SEARCH, path_of};
+use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::files::FileError;
 use crate::limits::NEAREST_ENTRIES;
 use crate::paths::{below, told};
+use crate::platform::{entry, open_beneath};
 
 pub(crate) use hints::missing_outside;
 pub(crate) use touched::{real, touched};
@@ -56,8 +58,7 @@ struct OpenRoot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Kernel,
-    /// For kernels before 5.6, and sandboxes that know no `openat2`: both answer `ENOSYS` and end up here
-    /// anyway.
+    /// For systems and kernels that can't: they end up here anyway.
     #[cfg_attr(not(test), allow(dead_code))]
     Walk,
 }
@@ -103,9 +104,7 @@ pub(crate) enum Presence {
 }
 
 pub(crate) const DIRECTORY: OFlags =
-    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-const ANYTHING: OFlags = OFlags::PATH.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+    SEARCH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl OpenRoots {
     /// Of a call: only what was judged, if it has been judged.
@@ -277,12 +276,10 @@ impl OpenRoots {
         let (root, below) = self.root_of(path)?;
         let (parent, name) = (below.parent()?, below.file_name()?);
         let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = fs::openat2(&root.handle, parent, flags, Mode::empty(), resolve).ok()?;
-        let presence = match file_type(&directory, name) {
-            Ok((_, FileType::Symlink)) => return None,
-            Ok((_, kind)) if self.is_place_holder_in(&directory, name, kind) => Presence::Absent,
+        let directory = open_beneath(&root.handle, parent)?;
+        let presence = match entry(&directory, name).map(|entry| entry.kind()) {
+            Ok(FileType::Symlink) => return None,
+            Ok(kind) if self.is_place_holder_in(&directory, name, kind) => Presence::Absent,
             Ok(_) => Presence::Present,
             Err(Errno::NOENT) => Presence::Absent,
             Err(_) => return None,
@@ -310,7 +307,7 @@ impl OpenRoots {
 
 impl OpenRoot {
     fn open(named: &Path) -> Result<Self, Errno> {
-        let handle = fs::open(named, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+        let handle = fs::open(named, SEARCH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         let real = path_of(&handle)?;
         Ok(Self { handle, named: named.to_owned(), real })
     }
@@ -341,13 +338,6 @@ fn root_of<'roots, 'path>(
         [&root.real, &root.named].map(|prefix| path.strip_prefix(prefix).ok().map(|rest| (root, rest)))
     });
     matches.flatten().min_by_key(|(_, rest)| rest.as_os_str().len())
-}
-
-/// What is there under this name, links not followed.
-fn file_type(directory: impl AsFd, name: &OsStr) -> Result<(OwnedFd, FileType), Errno> {
-    let handle = fs::openat(directory, name, ANYTHING, Mode::empty())?;
-    let kind = FileType::from_raw_mode(fs::fstat(&handle)?.st_mode);
-    Ok((handle, kind))
 }
 
 fn names_in(directory: &OwnedFd) -> Result<impl Iterator<Item = String>, Errno> {

@@ -46,7 +46,8 @@ fn definitions_once(files: &[SourceFile], glossary: &str, doubles: &str) -> Vec<
 }
 
 /// Where each type of the product is defined, types inside of functions among them: who reads one of them
-/// expects what the name means elsewhere.
+/// expects what the name means elsewhere. What a system has of its own and what the others have instead is one
+/// thing: only one of the two is compiled.
 fn definitions(files: &[SourceFile]) -> BTreeMap<&str, Vec<String>> {
     let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for file in files.iter().filter(|file| is_product(&file.path)) {
@@ -56,7 +57,17 @@ fn definitions(files: &[SourceFile]) -> BTreeMap<&str, Vec<String>> {
             }
         }
     }
+    for places in found.values_mut() {
+        let of_linux: Vec<String> = places.iter().filter_map(|place| beside(place, "/linux")).collect();
+        places.retain(|place| beside(place, "/portable").is_none_or(|beside| !of_linux.contains(&beside)));
+    }
     found
+}
+
+/// The directory beside a module of that name, for what lies in the module.
+fn beside(place: &str, module: &str) -> Option<String> {
+    let (directory, rest) = place.split_once(module)?;
+    rest.starts_with(['/', '.']).then(|| directory.to_owned())
 }
 
 pub(super) fn is_product(path: &str) -> bool {
@@ -159,6 +170,18 @@ mod tests {
             let found = messages(&two("pub struct Place {\n", second), "");
             assert_eq!(found.len(), 1, "{second}");
             assert!(found[0].starts_with("crates/b/src/y.rs:1: `Place` is defined in crates/a/src/x.rs:1"));
+        }
+    }
+
+    #[test]
+    fn what_two_systems_have_in_two_ways_is_one_thing() {
+        let two =
+            |first: &str, second: &str| vec![file(first, "struct Place;\n"), file(second, "struct Place;\n")];
+        let twins = two("crates/a/src/x/linux/y.rs", "crates/a/src/x/portable.rs");
+        assert_eq!(messages(&twins, ""), Vec::<String>::new());
+        for second in ["crates/a/src/z/portable.rs", "crates/a/src/x/portables.rs", "crates/a/src/x/linux.rs"]
+        {
+            assert_eq!(messages(&two("crates/a/src/x/linux/y.rs", second), "").len(), 1, "{second}");
         }
     }
 

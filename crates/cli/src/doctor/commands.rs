@@ -1,7 +1,8 @@
 //! What holds commands here, and why it is not more.
 
 use attache_core::watchdog::Containment;
-use attache_sandbox::Sandbox;
+use attache_sandbox::platform::PROTECTS_LESS;
+use attache_sandbox::{FULL_BY, REDUCED_BY, Sandbox};
 
 use super::Finding;
 use crate::config::Config;
@@ -19,6 +20,15 @@ pub(super) fn shell() -> Option<Finding> {
     }
 }
 
+/// What this system protects less than Linux does; nothing is said where that is nothing.
+pub(super) fn platform() -> Option<Finding> {
+    let system = std::env::consts::OS;
+    (!PROTECTS_LESS.is_empty()).then(|| {
+        let text = format!("{system}: less is protected than on Linux: {}", PROTECTS_LESS.join("; "));
+        Finding::warn("platform", text, "docs/platforms.md says what that means for you")
+    })
+}
+
 /// Starts a process in each level, as a session does.
 pub(super) fn check(config: &Config) -> Finding {
     let wanted = config.sandbox.value;
@@ -31,10 +41,10 @@ pub(super) fn check(config: &Config) -> Finding {
 
 fn tell(containment: Containment, found: &Sandbox) -> Finding {
     match containment {
-        Containment::Full => Finding::ok(SUBJECT, "full: bubblewrap and seccomp confine every command"),
+        Containment::Full => Finding::ok(SUBJECT, format!("full: {FULL_BY} confine every command")),
         Containment::Reduced => Finding::warn(
             SUBJECT,
-            "reduced: landlock and seccomp confine commands, and each command asks",
+            format!("reduced: commands are confined by {REDUCED_BY}, and each command asks"),
             advice(found),
         ),
         Containment::None => Finding::warn(SUBJECT, "none: each command asks", advice(found)),
@@ -56,6 +66,17 @@ fn advice(found: &Sandbox) -> String {
 mod tests {
     use super::super::FindingLevel;
     use super::*;
+
+    #[test]
+    fn what_a_system_protects_less_is_told() {
+        assert_eq!(platform().is_none(), cfg!(all(target_os = "linux", not(attache_portable))));
+        if let Some(finding) = platform() {
+            assert_eq!(finding.level, FindingLevel::Warn);
+            for less in PROTECTS_LESS {
+                assert!(finding.text.contains(less), "{finding:?}");
+            }
+        }
+    }
 
     #[test]
     fn less_than_the_whole_is_a_warning() {

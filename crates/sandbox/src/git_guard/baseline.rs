@@ -15,8 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, SystemTime};
 
-#[cfg(target_os = "linux")]
-use rustix::fs::StatxFlags;
 use rustix::fs::{self, AtFlags, FileType, FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -26,6 +24,7 @@ use super::known::KnownPaths;
 use super::lossless;
 use super::state::RootState;
 use crate::limits::{BASELINE_BEAT, KILLED_COMMAND_TIME};
+use crate::platform::{birth, changed_of, device_of};
 use crate::process::MARK;
 use crate::sandbox::Level;
 
@@ -84,22 +83,10 @@ impl EntryStamp {
     pub(super) fn of(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
         let stat = fs::statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
-        let changed = Some((stat.st_ctime, stat.st_ctime_nsec as i64));
+        let changed = Some(changed_of(&stat));
         let time = if is_directory { birth(directory, name) } else { changed };
-        Ok(Self { device: stat.st_dev, inode: stat.st_ino, time })
+        Ok(Self { device: device_of(&stat), inode: stat.st_ino, time })
     }
-}
-
-#[cfg(target_os = "linux")]
-fn birth(directory: &OwnedFd, name: &OsStr) -> Option<(i64, i64)> {
-    let found = fs::statx(directory, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
-    let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
-    is_known.then(|| (found.stx_btime.tv_sec, i64::from(found.stx_btime.tv_nsec)))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn birth(_directory: &OwnedFd, _name: &OsStr) -> Option<(i64, i64)> {
-    None
 }
 
 /// Of a command that was never looked after, or not with success.

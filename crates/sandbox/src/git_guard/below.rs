@@ -19,6 +19,7 @@ use super::entries::{enter, names};
 use super::lossless;
 
 use crate::limits::{GIT_CONFIG_BYTES, PROTECTED_ENTRIES, PROTECTED_NAMES, PROTECTED_STAMPS};
+use crate::platform::{changed_of, device_of, mode_of};
 
 /// By path below the root.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,7 +131,7 @@ impl ProtectedCopy {
             }
         }
         let holds = entries.values().any(|entry| *entry != ProtectedEntry::Directory);
-        holds.then_some(Self { directory: (stat.st_dev, stat.st_ino), entries })
+        holds.then_some(Self { directory: (device_of(&stat), stat.st_ino), entries })
     }
 
     /// Whether the contents of all files are known.
@@ -178,8 +179,11 @@ impl ProtectedEntry {
                 Some(Self::Link(OsString::from_vec(led.into_bytes()).into()))
             }
             FileType::RegularFile => Some(match text_of(&directory, name) {
-                Some(text) => Self::File { mode: stat.st_mode & 0o777, text },
-                None => Self::Large(stat.st_size, stat.st_ctime, stat.st_ctime_nsec as i64),
+                Some(text) => Self::File { mode: mode_of(&stat) & 0o777, text },
+                None => {
+                    let (seconds, nanoseconds) = changed_of(&stat);
+                    Self::Large(stat.st_size, seconds, nanoseconds)
+                }
             }),
             _ => None,
         }

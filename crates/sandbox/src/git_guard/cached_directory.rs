@@ -16,6 +16,7 @@ use super::reopen::is_closed;
 use super::unseen::{NotSeen, not_seen};
 use crate::limits::FILE_TIME_GRAIN;
 use crate::no_follow;
+use crate::platform::{device_of, since_epoch};
 
 #[derive(Debug)]
 pub(super) struct CachedDirectory {
@@ -52,9 +53,8 @@ pub(super) struct DirectoryStamp {
 
 impl DirectoryStamp {
     pub(super) fn of(stat: &Stat) -> Self {
-        let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
-        let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
-        Self { device: stat.st_dev, inode: stat.st_ino, changed }
+        let changed = since_epoch(stat);
+        Self { device: device_of(stat), inode: stat.st_ino, changed }
     }
 
     /// The clock of files goes on in steps: what was listed within one may change once more at the same time.

@@ -12,6 +12,7 @@ use rustix::io::Errno;
 
 use super::state::{ControlFile, DIRECTORY};
 use crate::limits::{GIT_CONFIG_BYTES, GIT_GUARD_ENTRIES};
+use crate::platform::changed_of;
 
 /// A directory below another, no link on the way.
 pub(super) fn enter(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
@@ -87,7 +88,10 @@ pub(super) fn piece(directory: &OwnedFd, path: &Path) -> Option<ControlFile> {
             let read = File::from(handle).take(GIT_CONFIG_BYTES + 1).read_to_end(&mut text);
             Some(match read {
                 Ok(_) if text.len() as u64 <= GIT_CONFIG_BYTES => ControlFile::Text(text),
-                Ok(_) => ControlFile::Large(stat.st_size, stat.st_ctime, stat.st_ctime_nsec as i64),
+                Ok(_) => {
+                    let (seconds, nanoseconds) = changed_of(&stat);
+                    ControlFile::Large(stat.st_size, seconds, nanoseconds)
+                }
                 Err(_) => ControlFile::Other,
             })
         }

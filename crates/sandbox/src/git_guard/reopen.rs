@@ -1,12 +1,15 @@
 //! Directories that a command has closed to their owner by their mode: they are opened again, so that nothing
 //! hides in them.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::ffi::OsStr;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{self, Mode, OFlags};
+use rustix::fs;
 use rustix::io::Errno;
 use rustix::process::geteuid;
+
+use crate::platform::{hold_directory, mode_from, mode_of, set_mode};
 
 /// What an owner needs to list, enter and change a directory.
 const OWNER: u32 = 0o700;
@@ -15,10 +18,9 @@ const OWNER: u32 = 0o700;
 /// error where that is not ours to change. Follows no link.
 pub(super) fn reopen(root: &OwnedFd, path: &Path) -> Result<Option<u32>, Errno> {
     let mut closed = open_to_owner(root)?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut inner = fs::openat(root, ".", flags, Mode::empty())?;
+    let mut inner = hold_directory(root, OsStr::new("."))?;
     for name in path.components() {
-        inner = fs::openat(&inner, name.as_os_str(), flags, Mode::empty())?;
+        inner = hold_directory(&inner, name.as_os_str())?;
         closed = closed.or(open_to_owner(&inner)?);
     }
     Ok(closed)
@@ -27,9 +29,7 @@ pub(super) fn reopen(root: &OwnedFd, path: &Path) -> Result<Option<u32>, Errno> 
 /// Gives its owner every right to a directory that is held open; the mode it had, where that was less.
 pub(super) fn open_to_owner(directory: &OwnedFd) -> Result<Option<u32>, Errno> {
     let Some(mode) = closed_mode(directory)? else { return Ok(None) };
-    // By the descriptor's name: a handle that was opened only to be named takes no other change.
-    let held = format!("/proc/self/fd/{}", directory.as_raw_fd());
-    fs::chmod(held, Mode::from_raw_mode(mode | OWNER))?;
+    set_mode(directory, mode_from(mode | OWNER))?;
     Ok(Some(mode))
 }
 
@@ -43,6 +43,6 @@ pub(super) fn is_closed(directory: &OwnedFd) -> bool {
 /// The mode of a directory of ours that lacks something.
 fn closed_mode(directory: &OwnedFd) -> Result<Option<u32>, Errno> {
     let stat = fs::fstat(directory)?;
-    let mode = stat.st_mode & 0o7777;
+    let mode = mode_of(&stat) & 0o7777;
     Ok((mode & OWNER != OWNER && stat.st_uid == geteuid().as_raw()).then_some(mode))
 }

@@ -19,7 +19,7 @@ use super::protected_at_top::{protected_at_top, with_wildcards};
 use super::reopen::is_closed;
 use super::unseen::{NotSeen, note_unseen};
 use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, NESTED_DEPTH};
-use crate::paths::path_of;
+use crate::platform::{device_of, mode_of, path_of};
 
 /// Never looked into: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];
@@ -327,7 +327,7 @@ impl RepositoryState {
         let mut unseen = BTreeMap::new();
         let control = control.chain(remotes(git, &mut unseen)).collect();
         let hooks = hooks(git, &mut unseen);
-        let directory = fs::fstat(git).map_or((0, 0), |stat| (stat.st_dev, stat.st_ino));
+        let directory = fs::fstat(git).map_or((0, 0), |stat| (device_of(&stat), stat.st_ino));
         let mut found = Self { directory, control, hooks, unseen, ..Self::default() };
         found.leads_through_link = path_of(git).is_ok_and(|path| found.places(&path).any(|at| has_link(&at)));
         found
@@ -360,7 +360,7 @@ fn hooks(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeMap<OsS
         let stat = fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let runs = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Symlink => true,
-            FileType::RegularFile => stat.st_mode & 0o111 != 0,
+            FileType::RegularFile => mode_of(&stat) & 0o111 != 0,
             _ => false,
         };
         let entry = ProtectedEntry::of(&directory, Path::new(&name)).filter(|_| runs && !is_example)?;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::links::Links;
-use super::place_holders::PlaceHolders;
+use super::system::PlaceHolders;
 use crate::git_guard::GitGuard;
 use crate::process::{EndReporter, Launch, StandardStreams};
 

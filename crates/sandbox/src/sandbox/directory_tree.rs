@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use rustix::process::{getegid, geteuid, getgroups};
 
 use crate::no_follow;
+use crate::platform::{mode_of, stat_real};
 
 /// What a plan of mounts is made from. The machine's own is `MachineTree`; tests make theirs up.
 pub(super) trait DirectoryTree {
@@ -39,22 +40,13 @@ pub(super) enum NodeKind {
     Other,
 }
 
-/// Which file it is, as long as it exists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Identity {
-    pub(super) device: u64,
-    pub(super) inode: u64,
-}
-
 /// Sticky: no one else marks a directory of a protected name like that, nor a file without content.
-pub(super) const PLACE_HOLDER_MODE: u32 = 0o1755;
-pub(super) const PLACE_HOLDER_FILE_MODE: u32 = 0o1600;
-const MARK: u32 = 0o1000;
+pub(super) const PLACE_HOLDER_MARK: u32 = 0o1000;
 
 /// Whether a file is one of our place-holders.
 pub(super) fn is_marked_file(found: &std::fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
-    found.is_file() && found.len() == 0 && found.mode() & MARK != 0
+    found.is_file() && found.len() == 0 && found.mode() & PLACE_HOLDER_MARK != 0
 }
 
 /// The tree of this machine.
@@ -85,7 +77,7 @@ pub(crate) fn is_place_holder_in(directory: &OwnedFd, name: &OsStr) -> bool {
     let Ok(found) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
     match FileType::from_raw_mode(found.st_mode) {
         FileType::Socket => true,
-        FileType::RegularFile => found.st_size == 0 && found.st_mode & MARK != 0,
+        FileType::RegularFile => found.st_size == 0 && mode_of(&found) & PLACE_HOLDER_MARK != 0,
         FileType::Directory => {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let inner = openat(directory, name, flags, Mode::empty());
@@ -96,7 +88,7 @@ pub(crate) fn is_place_holder_in(directory: &OwnedFd, name: &OsStr) -> bool {
 }
 
 fn is_marked_and_empty(handle: &OwnedFd) -> bool {
-    let is_marked = fstat(handle).is_ok_and(|found| found.st_mode & MARK != 0);
+    let is_marked = fstat(handle).is_ok_and(|found| mode_of(&found) & PLACE_HOLDER_MARK != 0);
     is_marked && entries(handle).is_ok_and(|entries| entries.is_empty())
 }
 
@@ -136,40 +128,15 @@ impl NodeKind {
     }
 }
 
-/// Which file a real path names now; an error where a link is on the way or at its end.
-pub(super) fn identity(path: &Path) -> Result<Identity, Errno> {
-    Ok(Identity::of(&found(path)?))
-}
-
-fn found(path: &Path) -> Result<Stat, Errno> {
-    fstat(handle(path)?)
-}
-
-/// A handle that only says what is there. The kernel gives one of a link at the end of the path, too: that is
-/// refused here.
-pub(super) fn handle(path: &Path) -> Result<OwnedFd, Errno> {
-    let handle = no_follow::anything(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC)?;
-    match FileType::from_raw_mode(fstat(&handle)?.st_mode) {
-        FileType::Symlink => Err(Errno::LOOP),
-        _ => Ok(handle),
-    }
-}
-
-impl Identity {
-    pub(super) fn of(found: &Stat) -> Self {
-        Self { device: found.st_dev, inode: found.st_ino }
-    }
-}
-
 /// Whether no process of this user enters the directory without special rights, which no command has: not even
 /// after a change of its mode. The same for every directory on the way there.
 pub(super) fn is_closed(directory: &Path) -> bool {
-    directory.ancestors().any(|place| found(place).is_ok_and(|found| !is_enterable(&found)))
+    directory.ancestors().any(|place| stat_real(place).is_ok_and(|found| !is_enterable(&found)))
 }
 
 /// Whether its owner, which we are, can't list or enter it until its mode changes.
 fn is_shut(found: &Stat) -> bool {
-    found.st_uid == geteuid().as_raw() && found.st_mode & 0o500 != 0o500
+    found.st_uid == geteuid().as_raw() && mode_of(found) & 0o500 != 0o500
 }
 
 fn is_enterable(found: &Stat) -> bool {
@@ -181,8 +148,8 @@ fn is_enterable(found: &Stat) -> bool {
         // Its owner can give themselves every right.
         true
     } else if is_group() {
-        found.st_mode & 0o010 != 0
+        mode_of(found) & 0o010 != 0
     } else {
-        found.st_mode & 0o001 != 0
+        mode_of(found) & 0o001 != 0
     }
 }

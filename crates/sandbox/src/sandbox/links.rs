@@ -6,11 +6,12 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, RenameFlags, readlinkat, renameat_with, statat, symlinkat};
+use rustix::fs::{AtFlags, readlinkat, statat, symlinkat};
 use rustix::io::Errno;
 
 use crate::limits::UNDONE_NAMES;
 use crate::no_follow;
+use crate::platform::rename_new;
 
 /// Links as they were before a command.
 #[derive(Debug, Default)]
@@ -77,7 +78,7 @@ impl ProtectedLink {
             let mut aside = self.name.clone();
             aside.push(format!(".undone-{number}"));
             let (from, to) = (&self.directory, &self.directory);
-            match renameat_with(from, &self.name, to, &aside, RenameFlags::NOREPLACE) {
+            match rename_new(from, &self.name, to, &aside) {
                 Err(Errno::EXIST) => {}
                 Err(Errno::NOENT) => return Ok(None),
                 moved => return moved.map(|()| Some(aside)),

@@ -35,6 +35,10 @@ impl LostWrites {
     }
 
     /// What is gone with the command, whether it noticed or not.
+    #[cfg_attr(
+        not(all(target_os = "linux", not(attache_portable))),
+        allow(dead_code, reason = "no place is private there")
+    )]
     pub(super) fn lost(&self) -> Option<String> {
         let place = self.private.first()?.1;
         let names = named(self.private.iter().map(|(path, _)| path));

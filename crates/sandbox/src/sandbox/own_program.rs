@@ -4,18 +4,15 @@
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{FlockOperation, StatVfsMountFlags, flock, statvfs};
+use rustix::fs::{FlockOperation, flock, statvfs};
 
 use super::closed_directory;
 use crate::limits::SPACE_BESIDE_COPY;
-
-/// The program that runs, whatever its name leads to by now.
-const RUNNING: &str = "/proc/self/exe";
+use crate::platform::{copy_opened, running_program, runs_no_programs};
 
 /// Locked as long as this process runs: a copy that is not locked is removed by the next process.
 static USED: Mutex<Vec<File>> = Mutex::new(Vec::new());
@@ -23,12 +20,12 @@ static USED: Mutex<Vec<File>> = Mutex::new(Vec::new());
 /// The copy that belongs to this program. `scratches`: the directory of all. Made once for each build, then
 /// shared.
 pub fn own_program(scratches: &Path) -> io::Result<PathBuf> {
-    copy_of(&File::open(RUNNING)?, &closed_directory(&scratches.join("any")).join("programs"))
+    copy_of(&running_program()?, &closed_directory(&scratches.join("any")).join("programs"))
 }
 
 fn copy_of(program: &File, directory: &Path) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    if statvfs(directory)?.f_flag.contains(StatVfsMountFlags::NOEXEC) {
+    if runs_no_programs(directory)? {
         let text = format!("programs can't be run in {}", directory.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
@@ -84,8 +81,7 @@ fn make(program: &File, directory: &Path, path: &Path) -> io::Result<File> {
 
 fn write_copy(program: &File, new: &Path) -> io::Result<()> {
     let mut copy = File::options().write(true).create(true).truncate(true).mode(0o600).open(new)?;
-    let mut program = File::open(format!("/proc/self/fd/{}", program.as_raw_fd()))?;
-    io::copy(&mut program, &mut copy)?;
+    copy_opened(program, &mut copy)?;
     // It is closed with this: a program that is open to be written can't be run.
     copy.set_permissions(Permissions::from_mode(0o500))
 }

@@ -10,7 +10,6 @@ use attache_core::scope::Guarded;
 use rustix::fs::Access;
 
 use super::directory_tree::{DirectoryEntries, DirectoryTree, MachineTree, NodeKind, is_closed};
-use super::filter::GroupBit;
 use super::kept_places::KeptPlaces;
 use super::led_to::HeldSteps;
 use super::lost_writes::LostWrites;
@@ -180,15 +179,6 @@ impl Policy {
     /// The same, but for the roots themselves, which lie in no other, and for caches.
     pub(super) fn is_below_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root) && path != root)
-    }
-
-    /// Whether a root, or the repository in it, belongs to a group by its mode.
-    pub(super) fn group_bit(&self) -> GroupBit {
-        let places = self.writable.iter().flat_map(|root| [root.clone(), root.join(".git")]);
-        let has_bit = |path: PathBuf| {
-            path.symlink_metadata().is_ok_and(|found| found.is_dir() && found.mode() & 0o2000 != 0)
-        };
-        if places.into_iter().any(has_bit) { GroupBit::Needed } else { GroupBit::Refused }
     }
 
     pub(super) fn cache_names(&self) -> Vec<String> {

@@ -82,6 +82,10 @@ impl Protection {
     }
 
     /// Holds whole directories as well: nothing below can be held one by one.
+    #[cfg_attr(
+        not(all(target_os = "linux", not(attache_portable))),
+        allow(dead_code, reason = "a rule can always hold a name there")
+    )]
     pub(super) fn with_read_only(mut self, directories: impl IntoIterator<Item = PathBuf>) -> Self {
         self.read_only.extend(directories);
         self.outermost()

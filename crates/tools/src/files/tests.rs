@@ -181,7 +181,7 @@ fn race(place: &TestTree, times: usize, write: impl Fn(&Path) -> bool) -> (usize
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
-                fs::renameat_with(CWD, &inner, CWD, &link, fs::RenameFlags::EXCHANGE).unwrap();
+                fs::renameat_with(fs::CWD, &inner, fs::CWD, &link, fs::RenameFlags::EXCHANGE).unwrap();
             }
         });
         for number in 0..times {

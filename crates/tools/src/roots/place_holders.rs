@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use attache_core::scope::Guarded;
-use attache_sandbox::paths::path_of;
+use attache_sandbox::platform::{mode_of, path_of};
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 
 use super::OpenRoots;
@@ -21,7 +21,7 @@ impl OpenRoots {
         let Ok(found) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let may_be = match FileType::from_raw_mode(found.st_mode) {
             FileType::Socket => true,
-            FileType::Directory => found.st_mode & MARK != 0 && is_empty(directory, name),
+            FileType::Directory => mode_of(&found) & MARK != 0 && is_empty(directory, name),
             _ => false,
         };
         may_be && (begins_protected(name) || self.guarded.protects(real, &self.real_scratch()).is_some())

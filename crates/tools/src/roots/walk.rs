@@ -3,15 +3,15 @@
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use attache_sandbox::limits::SYMLINK_HOPS;
-use rustix::fs::{self, FileType, Mode};
+use rustix::fs::{self, Mode};
 use rustix::io::Errno;
 
-use super::{DIRECTORY, OpenRoot, OpenRoots, Presence, Resolved, file_type, root_of};
+use super::{DIRECTORY, OpenRoot, OpenRoots, Presence, Resolved, root_of};
+use crate::platform::{NamedEntry, entry};
 
 /// The place of `path`, or `None` if it lies beneath no root. Absolute links start anew at the root they point
 /// into.
@@ -94,17 +94,22 @@ impl<'roots> Walk<'roots> {
             self.missing.push(name);
             return Ok(());
         }
-        match file_type(self.here(), &name) {
-            Err(Errno::NOENT) => self.missing.push(name),
-            Err(error) => return Err(error),
-            Ok((handle, FileType::Symlink)) => self.follow(&handle)?,
-            Ok((_, kind))
-                if self.root.is_some() && self.reach.is_place_holder_in(self.here(), &name, kind) =>
-            {
+        let found = match entry(self.here(), &name) {
+            Err(Errno::NOENT) => {
+                self.missing.push(name);
+                return Ok(());
+            }
+            found => found?,
+        };
+        let stands_for_nothing =
+            || self.root.is_some() && self.reach.is_place_holder_in(self.here(), &name, found.kind());
+        match found {
+            NamedEntry::Link(target) => self.follow(&target)?,
+            NamedEntry::Directory(_) | NamedEntry::Other(_) if stands_for_nothing() => {
                 self.missing.push(name);
             }
-            Ok((handle, FileType::Directory)) => self.enter(name, handle),
-            Ok(_) => self.leaf = Some(name),
+            NamedEntry::Directory(handle) => self.enter(name, handle),
+            NamedEntry::Other(_) => self.leaf = Some(name),
         }
         Ok(())
     }
@@ -149,17 +154,15 @@ impl<'roots> Walk<'roots> {
         Ok(())
     }
 
-    fn follow(&mut self, link: &OwnedFd) -> Result<(), Errno> {
+    fn follow(&mut self, target: &Path) -> Result<(), Errno> {
         self.hops += 1;
         if self.hops > SYMLINK_HOPS {
             return Err(Errno::LOOP);
         }
-        let target = fs::readlinkat(link, "", Vec::new())?;
-        let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
         if target.is_absolute() {
-            self.restart(&target)
+            self.restart(target)
         } else {
-            self.push(&target)
+            self.push(target)
         }
         Ok(())
     }

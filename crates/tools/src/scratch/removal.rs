@@ -2,11 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
+use attache_sandbox::platform::{hold_directory, mode_of, rename_new, set_mode};
+use rustix::fs::{self, AtFlags, CWD, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::limits::SCRATCH_LEVELS;
@@ -66,7 +67,7 @@ fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> io::
     drop(entered(from, name)?);
     loop {
         *moved += 1;
-        match fs::renameat_with(from, name, top, format!(".moved-{moved}"), RenameFlags::NOREPLACE) {
+        match rename_new(from, name, top, format!(".moved-{moved}")) {
             Err(Errno::EXIST) => {}
             renamed => return Ok(renamed?),
         }
@@ -76,11 +77,10 @@ fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> io::
 /// Opens a directory that its owner may change from now on: caches of modules are made read-only by those who
 /// fill them.
 fn entered(above: impl std::os::fd::AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
-    let handle = fs::openat(&above, name, OFlags::PATH | DIRECTORY, Mode::empty())?;
-    let mode = fs::fstat(&handle)?.st_mode;
-    if mode & 0o700 != 0o700 {
+    let handle = hold_directory(&above, name)?;
+    if mode_of(&fs::fstat(&handle)?) & 0o700 != 0o700 {
         // By its handle: a name might be another's by now.
-        fs::chmod(format!("/proc/self/fd/{}", handle.as_raw_fd()), Mode::from_raw_mode(0o700))?;
+        set_mode(&handle, Mode::RWXU)?;
     }
     fs::openat(&handle, ".", DIRECTORY, Mode::empty())
 }

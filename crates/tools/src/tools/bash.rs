@@ -21,11 +21,11 @@ use attache_core::ids::CallId;
 use attache_core::legible::{visible, visible_block};
 use attache_core::ports::tool::{Access, Effect, Presentation, Progress, Shown, Site, ToolKind, WriteGrant};
 use attache_core::ports::{BoxFuture, Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
+use attache_sandbox::platform::pipe;
 use attache_sandbox::process::{CommandEnd, ExitCause, Sink};
 use attache_sandbox::programs::Programs;
 use attache_sandbox::{LazySandbox, Level};
 use attache_shell as shell;
-use rustix::pipe::{PipeFlags, pipe_with};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -238,7 +238,7 @@ async fn run_here(
     screen: Option<Screen>,
 ) -> ToolOutcome {
     // Closed when the call is cancelled, and when this future is dropped.
-    let (cancelled, alive) = match pipe_with(PipeFlags::CLOEXEC) {
+    let (cancelled, alive) = match pipe() {
         Ok(ends) => ends,
         Err(error) => return call.failed(format!("bash: could not be started: {error}")),
     };

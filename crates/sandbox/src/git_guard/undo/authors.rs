@@ -9,6 +9,7 @@ use super::super::baseline::{Authorship, EntryStamp, Leftovers};
 use super::super::entries::{enter, names};
 use super::Undo;
 use crate::limits::GIT_GUARD_ENTRIES;
+use crate::platform::since_epoch;
 
 impl Undo<'_> {
     /// Whether the command can't have made it so, since it was dead by then or a mount held it.
@@ -44,8 +45,7 @@ impl Undo<'_> {
                 .place(&path)
                 .and_then(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW));
             let Ok(stat) = found else { return false };
-            let seconds = u64::try_from(stat.st_ctime).unwrap_or_default();
-            let changed = Duration::new(seconds, u32::try_from(stat.st_ctime_nsec).unwrap_or_default());
+            let changed = since_epoch(&stat);
             if changed <= until || looked_at > GIT_GUARD_ENTRIES {
                 return false;
             }

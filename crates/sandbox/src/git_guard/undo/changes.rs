@@ -7,7 +7,7 @@ use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, RenameFlags};
+use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::super::baseline::EntryStamp;
@@ -16,6 +16,7 @@ use super::super::reopen::open_to_owner;
 use super::super::state::ControlFile;
 use super::{ASIDE, Undo};
 use crate::limits::SET_ASIDE_TRIES;
+use crate::platform::{mode_from, rename_new};
 
 /// When a file got an inode of its own.
 enum Separated {
@@ -93,7 +94,7 @@ impl Undo<'_> {
                 // All of these are taken: one that no command can guess.
                 _ => format!("{ASIDE}.{:016x}", RandomState::new().hash_one(number)),
             });
-            match fs::renameat_with(&directory, name, &directory, &aside, RenameFlags::NOREPLACE) {
+            match rename_new(&directory, name, &directory, &aside) {
                 Err(Errno::EXIST) => {}
                 // A long name has no room for more: what would run goes.
                 Err(Errno::NAMETOOLONG) => break,
@@ -178,7 +179,7 @@ impl Undo<'_> {
     pub(super) fn write(&self, path: &Path, text: &[u8], mode: u32) -> Result<(), Errno> {
         let (directory, name) = self.place_to_write(path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = fs::openat(&directory, name, flags, Mode::from_raw_mode(mode))?;
+        let file = fs::openat(&directory, name, flags, mode_from(mode))?;
         let written = File::from(file).write_all(text);
         written.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
     }

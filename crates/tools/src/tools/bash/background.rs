@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use attache_core::ids::SessionId;
 use attache_core::ports::ToolRuntime;
 use attache_core::work_state::{BackgroundLife, BackgroundMark};
+use attache_sandbox::platform::pipe;
 use attache_sandbox::process::{CommandEnd, ExitCause, Gone, Sink};
-use rustix::pipe::{PipeFlags, pipe_with};
 use tokio::sync::{Notify, watch as channel};
 
 use super::granted::GrantedCommand;
@@ -74,7 +74,7 @@ impl Background {
     ) -> Result<Arc<Process>, String> {
         let failed = |error: io::Error| format!("could not be started: {error}");
         let session = runtime.site.workspace.session_id.clone();
-        let (cancelled, lifeline) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        let (cancelled, lifeline) = pipe().map_err(failed)?;
         let (tell, ended) = channel::channel(None);
         let process = {
             let mut sessions = self.sessions();

@@ -8,8 +8,9 @@ use std::os::unix::fs::{DirBuilderExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use attache_sandbox::platform::make_fifo;
 use attache_sandbox::relay::{EXIT, OUTPUT, PRESENCE, PROGRAM};
-use rustix::fs::{CWD, FileType, FlockOperation, Mode, OFlags, flock, mknodat, open};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::io::Errno;
 
 use crate::limits::TERMINAL_PLACE_TRIES;
@@ -48,7 +49,7 @@ impl TerminalDirectory {
         flock(&lock, FlockOperation::LockExclusive)?;
         let place = Self { path, _lock: lock };
         for name in [OUTPUT, PRESENCE] {
-            mknodat(CWD, place.path.join(name), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+            make_fifo(&place.path.join(name), Mode::RUSR | Mode::WUSR)?;
         }
         let how = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let presence = open(place.path.join(PRESENCE), how, Mode::empty())?;

@@ -2,12 +2,11 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::event::{EventfdFlags, eventfd};
-
 use crate::limits::TERMINAL_QUEUE_BYTES;
+use crate::platform::WakeUp;
 
 /// Stands where the client was too slow.
 const CUT: &[u8] = b"\n[some of the output is not shown: it came too fast]\n";
@@ -17,7 +16,7 @@ pub(in crate::tools::bash) struct OutputQueue {
     /// Why a lock: the command's thread fills it, the terminal's empties it.
     state: Mutex<QueuedOutput>,
     /// Readable when something is new.
-    news: OwnedFd,
+    news: WakeUp,
 }
 
 #[derive(Debug, Default)]
@@ -29,8 +28,7 @@ struct QueuedOutput {
 
 impl OutputQueue {
     pub(super) fn new() -> io::Result<Self> {
-        let news = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { state: Mutex::default(), news })
+        Ok(Self { state: Mutex::default(), news: WakeUp::new()? })
     }
 
     /// Never waits: the end of the output is kept.
@@ -65,18 +63,18 @@ impl OutputQueue {
     }
 
     pub(super) fn news(&self) -> BorrowedFd<'_> {
-        self.news.as_fd()
+        self.news.handle()
     }
 
     /// Takes note of the news.
     pub(super) fn heard(&self) {
-        if let Err(error) = rustix::io::read(&self.news, &mut [0; 8]) {
+        if let Err(error) = self.news.heard() {
             tracing::trace!(%error, "no news");
         }
     }
 
     fn tell(&self) {
-        if let Err(error) = rustix::io::write(&self.news, &1u64.to_ne_bytes()) {
+        if let Err(error) = self.news.tell() {
             tracing::debug!(%error, "it was told often enough already");
         }
     }

@@ -14,7 +14,7 @@ use seccompiler::{
 
 /// Which sockets a command may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sockets {
+pub(in super::super) enum Sockets {
     /// Where a network namespace decides what they reach.
     Ordinary,
     /// Where nothing else holds them: not even those of this machine, behind which agents and daemons listen.
@@ -32,7 +32,7 @@ pub(super) enum Neighbours {
 
 /// Whether a command may give the set-group-ID bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GroupBit {
+pub(in super::super) enum GroupBit {
     Refused,
     /// The directories of a team have the bit, and so whatever changes their mode sets it again. No filter
     /// tells a directory from a file by its name.

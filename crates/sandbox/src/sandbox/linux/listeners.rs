@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::places;
-use super::policy::{Policy, is_reachable, outermost};
+use super::super::places;
+use super::super::policy::{Policy, is_reachable, outermost};
 use crate::limits::{HIDDEN_LISTENERS, LISTENER_AGE};
 
 /// All sockets of this network namespace.

@@ -1,23 +1,20 @@
 //! Finds out which level this machine can do, by running `true` in it. Remembers nothing.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use attache_core::ports::tool::{NetworkGrant, WriteGrant};
-use rustix::pipe::{PipeFlags, pipe_with};
+use attache_core::ports::tool::NetworkGrant;
 
+use super::super::plan::{Mount, MountKind};
+use super::super::trial::{run_true, trial};
+use super::super::{Level, Sandbox, Shortfall};
 use super::bubblewrap::BubblewrapOptions;
-use super::filter::GroupBit;
+use super::filter::{GroupBit, Sockets};
 use super::kernel_rules::unheld_here;
-use super::plan::{Mount, MountKind};
-use super::reexec::{ConfinedLine, HelperRequest, HelperStage};
-use super::resources::tree_memory;
+use super::machine_memory::tree_memory;
+use super::stage::HelperStage;
 use super::verify::Expected;
-use super::{Level, Sandbox, Shortfall, Sockets};
-use crate::environment;
-use crate::limits::PROBE_TIME;
-use crate::process::{EndReporter, ExitCause, Launch, ProcessTree, Sink, StandardStreams, watch};
+use crate::process::{EndReporter, Launch, StandardStreams};
 use crate::programs::Programs;
 
 const INSTALL: &str =
@@ -27,11 +24,11 @@ const ALLOW: &str = "let users make namespaces (sysctl kernel.unprivileged_usern
 const NEWER: &str = "install bubblewrap, or use a kernel from 6.12 on";
 const UPGRADE: &str = "use a kernel from 5.13 on with Landlock enabled (lsm=landlock,…)";
 
-pub(super) fn best(helper: PathBuf) -> Sandbox {
+pub(in super::super) fn best(helper: PathBuf) -> Sandbox {
     with(Programs::of_machine().helper("bwrap"), helper)
 }
 
-pub(super) fn with(bubblewrap: Option<PathBuf>, helper: PathBuf) -> Sandbox {
+pub(in super::super) fn with(bubblewrap: Option<PathBuf>, helper: PathBuf) -> Sandbox {
     let shortfall = match bubblewrap {
         None => Shortfall {
             level: Level::Full,
@@ -41,7 +38,7 @@ pub(super) fn with(bubblewrap: Option<PathBuf>, helper: PathBuf) -> Sandbox {
         Some(bubblewrap) => match try_full(&bubblewrap, &helper) {
             Ok(()) => {
                 let memory = tree_memory();
-                return Sandbox { level: Level::Full, bubblewrap, memory, ..Sandbox::none(helper) };
+                return Sandbox { level: Level::Full, builder: bubblewrap, memory, ..Sandbox::none(helper) };
             }
             Err(error) => Shortfall {
                 level: Level::Full,
@@ -53,7 +50,7 @@ pub(super) fn with(bubblewrap: Option<PathBuf>, helper: PathBuf) -> Sandbox {
     reduced(helper, vec![shortfall])
 }
 
-pub(super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbox {
+pub(in super::super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>) -> Sandbox {
     let level = match try_reduced(&helper) {
         Ok(()) => {
             shortfalls.extend(partly_held(&unheld_here()));
@@ -80,23 +77,15 @@ fn partly_held(unheld: &[&str]) -> Option<Shortfall> {
     })
 }
 
-/// By its whole path: `PATH` may lead into a project, or nowhere.
-fn find_true() -> OsString {
-    Programs::of_machine().helper("true").map_or_else(|| "/bin/true".into(), PathBuf::into_os_string)
-}
-
-fn trial(stage: HelperStage) -> HelperRequest {
-    let (scratch, caches) = ("/tmp".into(), Vec::new());
-    let (group_bit, writes) = (GroupBit::Refused, WriteGrant::Withheld);
-    let line = ConfinedLine { words: vec![find_true()], ..ConfinedLine::default() };
-    HelperRequest { stage, scratch, caches, group_bit, writes, line }
-}
-
 fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
     let root = Path::new("/");
     // It has to exist; nothing but `true` could write there.
     let mounts = [Mount { at: "/tmp".into(), what: MountKind::Writable }];
-    let stage = HelperStage::Init { expected: Expected::of(&mounts)?, memory: u64::MAX };
+    let stage = HelperStage::Init {
+        expected: Expected::of(&mounts)?,
+        memory: u64::MAX,
+        group_bit: GroupBit::Refused,
+    };
     let request = trial(stage);
     let building = BubblewrapOptions {
         mounts: &mounts,
@@ -116,7 +105,12 @@ fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
 }
 
 fn try_reduced(helper: &Path) -> io::Result<()> {
-    let stage = HelperStage::Restricted { writable: vec![], hidden: vec![], sockets: Sockets::None };
+    let stage = HelperStage::Restricted {
+        writable: vec![],
+        hidden: vec![],
+        sockets: Sockets::None,
+        group_bit: GroupBit::Refused,
+    };
     let request = trial(stage);
     run_true(&Launch {
         program: helper.into(),
@@ -125,22 +119,6 @@ fn try_reduced(helper: &Path) -> io::Result<()> {
         marked: Vec::new(),
         streams: StandardStreams::Together,
     })
-}
-
-struct DiscardedOutput;
-
-impl Sink for DiscardedOutput {
-    fn output(&mut self, _bytes: &[u8]) {}
-    fn show(&mut self) {}
-}
-
-fn run_true(line: &Launch) -> io::Result<()> {
-    let (never, _open) = pipe_with(PipeFlags::CLOEXEC)?;
-    let tree = ProcessTree::start(line, Path::new("/"), environment::for_command(std::env::vars_os()))?;
-    match watch(tree, &never, PROBE_TIME, &mut DiscardedOutput)?.how {
-        ExitCause::Exited(0) => Ok(()),
-        other => Err(io::Error::other(format!("`true` in it ended as {other:?}"))),
-    }
 }
 
 #[cfg(test)]

@@ -11,13 +11,15 @@ use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{CWD, FileType, FlockOperation, Mode, RenameFlags, flock, mknodat, renameat_with};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use rustix::io::Errno;
 
-use super::directory_tree::{
-    DirectoryTree, MachineTree, PLACE_HOLDER_FILE_MODE, PLACE_HOLDER_MODE, is_marked_file,
-};
-use super::protection::{ForbiddenName, HolderForm};
+use super::super::directory_tree::{DirectoryTree, MachineTree, PLACE_HOLDER_MARK, is_marked_file};
+use super::super::protection::{ForbiddenName, HolderForm};
+use crate::platform::rename_new;
+
+const PLACE_HOLDER_MODE: u32 = PLACE_HOLDER_MARK | 0o755;
+const PLACE_HOLDER_FILE_MODE: u32 = PLACE_HOLDER_MARK | 0o600;
 
 /// Place-holders that stay while this value lives.
 ///
@@ -25,7 +27,7 @@ use super::protection::{ForbiddenName, HolderForm};
 /// who gets it alone at its end is the last. The lock's file lists their names: what a crash leaves is removed
 /// at the next start (`remove_left_behind`), and by the next command in the same root.
 #[derive(Debug)]
-pub(super) struct PlaceHolders {
+pub(in super::super) struct PlaceHolders {
     lock: File,
     made: Vec<ForbiddenName>,
     /// Empty directories between two uses: to move one is cheap everywhere, to remove one waits for the disk
@@ -111,7 +113,7 @@ const SEPARATOR: u8 = 0;
 /// Removes the place-holders of commands whose attache was killed. `scratch` holds the scratch directories of
 /// all sessions.
 pub fn remove_left_behind(scratch: &Path) {
-    let locks = scratch.join(super::CLOSED);
+    let locks = scratch.join(super::super::CLOSED);
     let Ok(entries) = locks.read_dir() else { return };
     let spares = locks.join("spare");
     for entry in entries.flatten().filter(|entry| is_name_of_lock(&entry.file_name())) {
@@ -203,7 +205,7 @@ fn remove_directory(path: &Path, spares: &Path) -> io::Result<()> {
 
 /// Never over something that is there.
 fn move_to(from: &Path, to: &Path) -> rustix::io::Result<()> {
-    renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+    rename_new(CWD, from, CWD, to)
 }
 
 fn is_empty(directory: &Path) -> bool {
@@ -212,7 +214,7 @@ fn is_empty(directory: &Path) -> bool {
 
 /// The directory of the locks, and an empty file in the place of what is not shown.
 pub(super) fn prepare(scratch: &Path) -> io::Result<(PathBuf, PathBuf)> {
-    let locks = super::closed_directory(scratch);
+    let locks = super::super::closed_directory(scratch);
     DirBuilder::new().recursive(true).mode(0o700).create(&locks)?;
     let empty = locks.join("empty");
     File::options().create(true).truncate(true).write(true).open(&empty)?;
@@ -272,7 +274,7 @@ mod tests {
     fn what_a_killed_process_left_is_removed_and_nothing_that_is_in_use() {
         let place = tempfile::tempdir().unwrap();
         let (scratch, root) = (place.path().join("scratch"), place.path().join("root"));
-        let locks = scratch.join(super::super::CLOSED);
+        let locks = scratch.join(super::super::super::CLOSED);
         std::fs::create_dir_all(&locks).unwrap();
         std::fs::create_dir(&root).unwrap();
         let forms = [

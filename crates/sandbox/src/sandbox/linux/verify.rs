@@ -11,20 +11,39 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, StatxFlags, fstat, statx};
+use rustix::fs::{AtFlags, Stat, StatxFlags, fstat, statx};
+use rustix::io::Errno;
 
-use super::directory_tree::{self, Identity, identity};
-use super::plan::{Mount, MountKind};
+use super::super::plan::{Mount, MountKind};
+use crate::platform::{look_at, stat_real};
+
+/// Which file it is, as long as it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Identity {
+    pub(super) device: u64,
+    pub(super) inode: u64,
+}
+
+impl Identity {
+    fn of(found: &Stat) -> Self {
+        Self { device: found.st_dev, inode: found.st_ino }
+    }
+}
+
+/// Which file a real path names now; an error where a link is on the way or at its end.
+fn identity(path: &Path) -> Result<Identity, Errno> {
+    Ok(Identity::of(&stat_real(path)?))
+}
 
 /// What has to be mounted at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Expected {
+pub(in super::super) struct Expected {
     pub(super) at: PathBuf,
     pub(super) what: FoundMount,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FoundMount {
+pub(in super::super) enum FoundMount {
     Writable(Identity),
     ReadOnly(Identity),
     /// Whatever it is, it was mounted there.
@@ -100,7 +119,7 @@ struct SeenMount {
 
 impl SeenMount {
     fn at(path: &Path) -> io::Result<Self> {
-        let handle = directory_tree::handle(path)?;
+        let handle = look_at(path)?;
         let identity = Identity::of(&fstat(&handle)?);
         Ok(Self { identity, number: mount_number(&handle)? })
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use attache_core::ports::tool::NetworkGrant;
 
-use super::plan::{Mount, MountKind};
+use super::super::plan::{Mount, MountKind};
 use crate::limits::{SEALED_BYTES, TEMPORARY_BYTES};
 
 /// Where our own program is found inside. Not by its own name: what ends us by name must leave it to do its

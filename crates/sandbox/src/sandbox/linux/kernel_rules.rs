@@ -26,24 +26,6 @@ pub(super) enum RestrictError {
     Rules(#[from] landlock::RulesetError),
 }
 
-/// Gives up every capability, also those that a program of root would get by being executed. Others than root
-/// have none.
-#[allow(unsafe_code)]
-pub(crate) fn drop_capabilities() {
-    /// The kernel's numbers end long before; it refuses those it does not know.
-    const CAPABILITIES: libc::c_ulong = 64;
-    const VERSION: u32 = 0x2008_0522; // _LINUX_CAPABILITY_VERSION_3
-    let header = [VERSION, 0];
-    let none = [0u32; 6];
-    // SAFETY: plain system calls; the kernel reads two words of the header and six of the sets.
-    unsafe {
-        for capability in 0..CAPABILITIES {
-            libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0);
-        }
-        libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr());
-    }
-}
-
 /// Restricts this process and all it starts: writes below `writable` only, no reads of `hidden`, no signals and
 /// no abstract sockets beyond its own tree.
 pub(super) fn restrict(writable: &[PathBuf], hidden: &[PathBuf]) -> Result<(), RestrictError> {

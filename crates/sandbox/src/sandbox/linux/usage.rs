@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::resources::{PREFERRED_IN_SHORTAGE, page_bytes};
+use super::super::resources::page_bytes;
+use super::machine_memory::PREFERRED_IN_SHORTAGE;
 use crate::limits::{
     COMMAND_PROCESSES, ENTRY_IN_MEMORY_BYTES, UNASKED_SCRATCH_BYTES, UNASKED_SCRATCH_ENTRIES,
 };

@@ -3,14 +3,14 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use libc::{c_int, pid_t};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::reexec::{SupervisorPipes, release_all_but, tell_failure};
+use super::super::reexec::{SupervisorPipes, tell_failure};
 use super::usage::{UsageCount, UsageLimits};
 use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
 use crate::process::CommandReport;
@@ -196,6 +196,19 @@ fn living() -> u32 {
                 .is_some_and(|(start, rest)| !rest.starts_with('Z') && !start.ends_with("(git)"))
     };
     u32::try_from(entries.flatten().filter(is_alive).take(COMMAND_PROCESSES).count()).unwrap_or(u32::MAX)
+}
+
+/// Lets go of everything but the two pipes, so that the end of the output can be seen.
+fn release_all_but(contact: &SupervisorPipes) -> io::Result<()> {
+    let null = std::fs::File::options().read(true).write(true).open("/dev/null")?;
+    let errors = contact.error_output.as_ref().map(AsRawFd::as_raw_fd);
+    for released in [0, 1, 2, contact.output.as_raw_fd()].into_iter().chain(errors) {
+        // SAFETY: a plain system call; none of these is used by this process after this.
+        if unsafe { libc::dup2(null.as_raw_fd(), released) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// As shells write it.

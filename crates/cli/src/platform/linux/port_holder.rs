@@ -7,7 +7,7 @@ use attache_core::legible::legible_line;
 use tokio::net::UnixStream;
 
 /// A program with its number; `None` if it is not ours to see.
-pub(super) fn of(address: SocketAddr) -> Option<String> {
+pub(crate) fn holder_of(address: SocketAddr) -> Option<String> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let tables = tables.iter().filter_map(|table| std::fs::read_to_string(table).ok());
     let inode =
@@ -21,7 +21,7 @@ pub(super) fn of(address: SocketAddr) -> Option<String> {
 }
 
 /// The same for a socket in the file system: its other end says who it is.
-pub(super) async fn of_socket(path: &Path) -> Option<String> {
+pub(crate) async fn holder_of_socket(path: &Path) -> Option<String> {
     let number = UnixStream::connect(path).await.ok()?.peer_cred().ok()?.pid()?;
     u32::try_from(number).ok().map(named)
 }
@@ -56,18 +56,18 @@ mod tests {
     #[test]
     fn a_port_of_our_own_is_held_by_us() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let holder = of(listener.local_addr().unwrap()).unwrap();
+        let holder = holder_of(listener.local_addr().unwrap()).unwrap();
         assert!(holder.ends_with(&format!(" ({})", std::process::id())), "{holder}");
-        assert_eq!(of("127.0.0.1:1".parse().unwrap()), None);
+        assert_eq!(holder_of("127.0.0.1:1".parse().unwrap()), None);
     }
 
     #[tokio::test]
     async fn so_is_a_socket() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("x.sock");
-        assert_eq!(of_socket(&path).await, None);
+        assert_eq!(holder_of_socket(&path).await, None);
         let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
-        let holder = of_socket(&path).await.unwrap();
+        let holder = holder_of_socket(&path).await.unwrap();
         assert!(holder.ends_with(&format!(" ({})", std::process::id())), "{holder}");
     }
 }
