@@ -4,45 +4,47 @@
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use crate::house::{self, House, is_installed};
 use crate::lints;
 
-/// Crates with a module for each kind of system.
-const WITH_SYSTEMS: [&str; 2] = ["attache-sandbox", "attache-tools"];
-
-/// The program itself: its unit tests hold `doctor` to what it says there.
-const PROGRAM: &str = "attache";
+/// Crates with a module for each kind of system, and the program: its unit tests hold `doctor` to what it says
+/// there.
+const WITH_SYSTEMS: [&str; 3] = ["attache-sandbox", "attache-tools", "attache"];
 
 /// Only our own crates are compiled anew: cargo keeps what a wrapper of another name has made apart, and what
 /// others wrote is the same.
 pub(crate) fn run(house: &House) -> Result<()> {
     let wrapper = wrapper(house)?;
-    let cargo = || -> Result<_> {
+    let cargo = || -> Result<Command> {
         let mut cargo = lints::cargo(house)?;
         cargo.env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
         Ok(cargo)
     };
-    house::run(cargo()?.args(["check", "--workspace", "--lib", "--bins"]))?;
-    for (packages, targets) in [(&WITH_SYSTEMS[..], "--lib"), (&[PROGRAM], "--bins")] {
-        let mut tests = cargo()?;
-        match is_installed("cargo-nextest") {
-            true => {
-                let of_package = packages.iter().map(|package| format!("package(={package})"));
-                let wanted = of_package.collect::<Vec<_>>().join(" + ");
-                tests.args(["nextest", "run", "--workspace", targets, "-E", &wanted]);
-            }
-            false => {
-                let packages = packages.iter().flat_map(|package| ["--package", package]);
-                tests.args(["test", targets]).args(packages);
-            }
+    house::run(cargo()?.args(PROGRAM))?;
+    let program = house.target().join("debug/attache");
+    let played = house::run(house.program(&program.to_string_lossy()).arg("demo"));
+    // The name belongs to the program of this system: it is there already and only gets it back.
+    house::run(lints::cargo(house)?.args(PROGRAM))?;
+    played?;
+    let mut tests = cargo()?;
+    match is_installed("cargo-nextest") {
+        true => {
+            let wanted = WITH_SYSTEMS.map(|package| format!("package(={package})")).join(" + ");
+            tests.args(["nextest", "run", "--workspace", "--lib", "--bin", "attache", "-E", &wanted]);
         }
-        house::run(&mut tests)?;
+        false => {
+            let packages = WITH_SYSTEMS.into_iter().flat_map(|package| ["--package", package]);
+            tests.args(["test", "--lib", "--bin", "attache"]).args(packages);
+        }
     }
-    Ok(())
+    house::run(&mut tests)
 }
+
+const PROGRAM: [&str; 4] = ["build", "--workspace", "--bin", "attache"];
 
 /// The linting compiler, told which system it compiles for.
 fn wrapper(house: &House) -> Result<PathBuf> {
@@ -60,8 +62,6 @@ fn wrapper(house: &House) -> Result<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::Command;
-
     use super::*;
 
     #[test]
