@@ -1,7 +1,8 @@
-//! Parameters of every method to core values. Checks shapes, never whether a session, file or model exists.
+//! Converts the parameters of every method to core values. Checks shapes, never whether a session, file or
+//! model exists.
 //!
-//! A refused field is named by its path. Keys we do not know are ignored; fields that the protocol lets fall
-//! back do so.
+//! A refusal names the field by its path. We ignore unknown keys, and use a field's fallback where the protocol
+//! has one.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ pub use fields::Invalid;
 pub use prompt::MESSAGE_ID_KEY;
 pub use said::{Picked, choice, consent, filled, form, permitted};
 
-/// Everything a client may ask of us.
+/// Everything a client may request.
 #[derive(Debug, PartialEq)]
 #[allow(missing_docs, reason = "each is the method of the protocol that it is named after")]
 pub enum ClientRequest {
@@ -65,35 +66,35 @@ pub enum ClientRequest {
     QueueEdit { session_id: SessionId, message_id: MessageId, prompt: Prompt },
 }
 
-/// What `initialize` says.
+/// The content of `initialize`.
 #[derive(Debug, PartialEq)]
 pub struct Initialize {
-    /// What both sides speak.
+    /// The version that both sides speak.
     pub version: ProtocolVersion,
     /// What the client can do.
     pub capabilities: ClientCapabilities,
 }
 
-/// Where a session is to work.
+/// Where a session works.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workplace {
-    /// Absolute; whether it exists is for the host to say.
+    /// Absolute; the host checks whether it exists.
     pub cwd: PathBuf,
-    /// Directories beside it.
+    /// Further directories.
     pub additional_directories: Vec<PathBuf>,
-    /// What the client wants to be started or reached for this session.
+    /// The MCP servers that the client wants to start or reach for this session.
     pub mcp_servers: Vec<ServerEntry>,
-    /// What holds in a session that is there already.
+    /// Which place applies if the session already exists.
     pub place: PlaceChoice,
 }
 
-/// Which directories and servers a session that is opened again has from then on.
+/// Which directories and servers a reopened session has from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PlaceChoice {
-    /// Those of the request.
+    /// Those in the request.
     #[default]
     Requested,
-    /// Those that it has: somebody only joins in.
+    /// The session's current ones: the client only joins in.
     Kept,
 }
 
@@ -103,18 +104,18 @@ impl From<Workplace> for SessionPlace {
     }
 }
 
-/// What `session/list` asks for.
+/// The parameters of `session/list`.
 #[derive(Debug, PartialEq)]
 pub struct ListSessions {
-    /// Sessions of this directory only.
+    /// Only sessions of this directory.
     pub cwd: Option<PathBuf>,
-    /// The place after which the page starts.
+    /// The page starts after this position.
     pub after: Option<(i64, SessionId)>,
-    /// Which sessions are meant at all.
+    /// Which kind of sessions.
     pub listed: ListedSessions,
 }
 
-/// What an option is set to.
+/// The new value of an option.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ConfigValue {
     /// One of its values, by its id.
@@ -125,8 +126,7 @@ pub enum ConfigValue {
 
 type ReadParams = fn(Object) -> Result<ClientRequest, Invalid>;
 
-/// Reads one request. An unknown method and a bad field are different errors; nothing has happened in either
-/// case.
+/// Reads one request. An unknown method and a bad field give different errors; neither has changed anything.
 pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequest, ErrorObject> {
     let Some(read) = reader(method) else {
         return Err(match NOTIFICATIONS.iter().any(|known| known.name == method) {
@@ -140,7 +140,7 @@ pub fn request(method: &str, params: Option<Box<RawValue>>) -> Result<ClientRequ
     Ok(Object::params(params).and_then(read)?)
 }
 
-/// Whether a method is answered.
+/// Whether we answer this method.
 pub(crate) fn is_request(method: &str) -> bool {
     reader(method).is_some()
 }
@@ -199,7 +199,7 @@ fn reader(method: &str) -> Option<ReadParams> {
     Some(read)
 }
 
-/// The methods that are ours alone.
+/// The methods that only attache has.
 fn extension(method: &str) -> Option<ReadParams> {
     Some(match method {
         "_attache/session/status" => {
@@ -256,7 +256,7 @@ pub fn protocol_version(params: Option<Box<RawValue>>) -> Result<ProtocolVersion
 fn agreed_version(params: &mut Object) -> Result<ProtocolVersion, Invalid> {
     let wanted = params.required("protocolVersion")?.unsigned_16()?;
     let ours = ProtocolVersion::V1;
-    // Below the first version there is nothing to speak: the client learns what we support.
+    // There is no protocol below the first version: tell the client what we support.
     Ok(if wanted == 0 { ours } else { ours.min(ProtocolVersion::from(wanted)) })
 }
 
@@ -268,10 +268,10 @@ fn initialize(mut params: Object) -> Result<ClientRequest, Invalid> {
 }
 
 /// The key in the `_meta` of client capabilities and of authentication methods by which clients learned of
-/// logins in a terminal before the protocol had them; Zed still goes by it.
+/// terminal logins before the protocol had them; Zed still uses it.
 pub const TERMINAL_AUTH_KEY: &str = "terminal-auth";
 
-/// How a client learns what to run for a login in one of its terminals.
+/// How we tell a client what to run for a login in one of its terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoginTerminals {
     /// By the type of the method.
@@ -293,7 +293,7 @@ impl LoginTerminals {
     }
 }
 
-/// Whether a request must say which MCP servers it wants, even if none.
+/// Whether a request must list its MCP servers, even if there are none.
 #[derive(Clone, Copy)]
 enum McpServers {
     Required,
@@ -322,10 +322,10 @@ fn workplace(params: &mut Object, servers: McpServers) -> Result<Workplace, Inva
     Ok(Workplace { cwd, additional_directories, mcp_servers, place })
 }
 
-/// The key under `_meta` of who joins a session and leaves its directories and servers as they are.
+/// The key under `_meta` for a client that joins a session and keeps its directories and servers.
 const KEEP_PLACE_KEY: &str = "attache/keepPlace";
 
-/// The key under `_meta` that asks for the sessions of subagents, too.
+/// The key under `_meta` that also requests the sessions of subagents.
 const CHILDREN_KEY: &str = "attache/children";
 
 fn list_sessions(mut params: Object) -> Result<ClientRequest, Invalid> {
@@ -373,7 +373,7 @@ fn session_id(params: &mut Object) -> Result<SessionId, Invalid> {
     Ok(SessionId::new(short(params.required("sessionId")?)?))
 }
 
-/// An id: not longer than an error may repeat.
+/// An id, no longer than an error may repeat.
 fn short(field: Field) -> Result<String, Invalid> {
     let path = field.path().to_owned();
     let text = field.string()?;

@@ -1,8 +1,8 @@
 //! Translates between an editor and the core: ACP in, core values out, and back. Opens no files, knows no tools
 //! or providers.
 //!
-//! `from_wire` and `to_wire` are pure and the only modules that know the shapes of the protocol; `serve` moves
-//! what they make.
+//! `from_wire` and `to_wire` are pure, and the only modules that know the protocol's shapes; `serve` sends and
+//! receives what they convert.
 #![warn(missing_docs)]
 
 mod accounts;

@@ -1,9 +1,9 @@
-//! One connection of a client: requests in, answers and updates out. Decides nothing about sessions; the hub
-//! does.
+//! One connection of a client: takes requests, sends answers and updates. Decides nothing about sessions; the
+//! hub does.
 //!
-//! The handler is called by the reader and never waits: it routes each request to the session it is for, where
-//! it becomes a command in the order of arrival. One forwarder per session sends the updates, and the answers
-//! that have to follow them.
+//! The reader calls the handler, which never waits: it routes each request to its session, where the request
+//! becomes a command in order of arrival. One forwarder per session sends the updates, and the answers that
+//! must follow them.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -39,47 +39,48 @@ pub use refusal::{StartFailure, refuse_all};
 
 /// What the host does for clients beside the hub: this crate touches no files.
 pub trait Host: Send + Sync + Debug {
-    /// Whether this is a directory that exists; the error names the path and says what is wrong.
+    /// Whether this directory exists; the error names the path and the problem.
     fn check_directory(&self, path: &Path) -> BoxFuture<'static, Result<(), String>>;
-    /// Whether both names lead to one directory that exists.
+    /// Whether both names lead to the same existing directory.
     fn compare_directories(&self, one: &Path, other: &Path) -> BoxFuture<'static, SameDirectory>;
-    /// Whether the directories of a session are those that it first had by these names, as far as they exist;
-    /// new ones are remembered. The error says which leads elsewhere.
+    /// Whether the existing directories of a session are the ones it first had by these names; remembers new
+    /// ones. The error names a directory that leads elsewhere.
     fn check_places(
         &self,
         session: &SessionId,
         directories: Vec<PathBuf>,
     ) -> BoxFuture<'static, Result<(), String>>;
-    /// What is out of order on this host and was not told yet. The client that opens the next session is told.
+    /// Problems of this host that no client knows yet. The client that opens the next session gets them.
     fn take_warnings(&self) -> Vec<Warning>;
-    /// What holds commands here; looked for if nobody has asked yet. `None` on a host that runs none.
+    /// How this host confines commands; finds out at the first question. `None` on a host that runs no
+    /// commands.
     fn containment(&self) -> BoxFuture<'static, Option<Containment>> {
         Box::pin(std::future::ready(None))
     }
-    /// Which of these roots of sessions the clients of this host may know of; `None`: all of them, as anywhere
-    /// where a client is its user.
+    /// Which of these session roots the clients of this host may know of; `None` means all of them, as on any
+    /// host whose client is its user.
     fn admitted(&self, roots: Vec<PathBuf>) -> Option<BoxFuture<'static, Vec<bool>>> {
         drop(roots);
         None
     }
 }
 
-/// What carries a connection may hold up the updates of one session while others go on.
+/// A transport may delay the updates of one session while others continue.
 pub trait SessionPace: Send + Sync + Debug {
-    /// Resolves when updates of this session may be sent, and when nothing can be sent any more.
+    /// Resolves when updates of this session may be sent, or when nothing can be sent any more.
     fn room_for(&self, session: &SessionId) -> BoxFuture<'static, ()>;
 }
 
-/// Two names of directories, once the links in them are followed.
+/// How two directory names compare after resolving links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SameDirectory {
     /// Both names lead to one directory.
     Same,
-    /// Also where one of them does not exist.
+    /// Also if one of them does not exist.
     Different,
 }
 
-/// Something that works less well than was asked for, in words for a user.
+/// Something that works less well than requested, in words for a user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// One line.
@@ -91,26 +92,26 @@ pub struct Warning {
 /// What all connections of a process share.
 #[derive(Clone, Debug)]
 pub struct AgentServices {
-    /// Where sessions are.
+    /// The sessions of this process.
     pub hub: Hub,
-    /// What is asked of the machine.
+    /// What needs this machine's file system.
     pub host: Arc<dyn Host>,
-    /// `None` on a host that manages no credentials: nothing of logging in is advertised then.
+    /// `None` on a host that manages no credentials: then we advertise no login.
     pub accounts: Option<Arc<dyn Accounts>>,
-    /// The hub's own.
+    /// The same clock as the hub's.
     pub clock: Arc<dyn Clock>,
-    /// Our own version, as clients see it.
+    /// Our own version, as clients display it.
     pub version: &'static str,
     /// Whether clients see what models think.
     pub thoughts: ThoughtUpdates,
-    /// Whether a client's files and terminals are used.
+    /// Whether we use a client's files and terminals.
     pub client_fs: ClientFs,
 }
 
-/// Whether clients do themselves what they offer to: read and write texts, run commands in their terminals.
+/// Whether clients do themselves what they offer: read and write texts, run commands in their terminals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientFs {
-    /// Where the client offers them.
+    /// If the client offers them.
     #[default]
     Auto,
     /// Whatever the client offers.
@@ -118,7 +119,7 @@ pub enum ClientFs {
 }
 
 impl ClientFs {
-    /// As configurations name it.
+    /// The word in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -127,8 +128,7 @@ impl ClientFs {
     }
 }
 
-/// Serves a client over this transport until it hangs up. Runs that are under way then go on; the host ends
-/// them.
+/// Serves a client over this transport until it hangs up. Its runs then continue; the host ends them.
 pub fn connect(
     agent: AgentServices,
     source: impl MessageSource,
@@ -138,7 +138,7 @@ pub fn connect(
     start(agent, source, sink, options, None)
 }
 
-/// The same over a transport that has a pace for each session.
+/// The same over a transport with a separate pace for each session.
 pub fn connect_paced(
     agent: AgentServices,
     source: impl MessageSource,

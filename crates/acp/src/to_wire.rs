@@ -1,5 +1,5 @@
-//! Journal entries to `session/update` lines: one total function, the same live and in replay. Keeps no state;
-//! what it needs is in the entry or is a constant of the connection.
+//! Converts journal entries to `session/update` lines: one total function for both live entries and replay.
+//! Keeps no state; everything it needs is in the entry or constant for the connection.
 
 use agent_client_protocol_schema::v1::ClientCapabilities;
 use attache_core::choices::CurrentChoices;
@@ -38,19 +38,19 @@ pub use selection::{
     config_options, modes,
 };
 
-/// Whether something could be written as JSON.
+/// Whether the JSON could be written.
 type EncodeResult = Result<(), serde_json::Error>;
 
-/// What changes how entries look to a connection: constant but for the choices, which follow the hub's.
+/// What changes the look of entries for a connection: constant except for the choices, which follow the hub's.
 #[derive(Clone, Debug)]
 pub struct WireView {
-    /// What can be chosen, for names.
+    /// The choices, to look up names.
     pub choices: CurrentChoices,
     /// Whether the client sees what models think.
     pub thoughts: ThoughtUpdates,
-    /// Whether it is told notices in our own form.
+    /// Whether the client gets notices in our own form.
     pub notices: Notices,
-    /// Whether it is told of summaries in our own form.
+    /// Whether the client gets summaries in our own form.
     pub compaction: CompactionUpdates,
 }
 
@@ -66,23 +66,23 @@ pub enum ThoughtUpdates {
 /// Whether the client asked for notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notices {
-    /// It is.
+    /// The client asked for notices.
     Wanted,
-    /// It is not.
+    /// The client did not ask for notices.
     Unwanted,
 }
 
 /// Whether the client asked for compaction updates; others get a line of thought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CompactionUpdates {
-    /// It is.
+    /// The client asked for compaction updates.
     Wanted,
-    /// It is not.
+    /// The client did not ask for compaction updates.
     Unwanted,
 }
 
 impl WireView {
-    /// For a client that can do this.
+    /// The view of a client with these capabilities.
     pub fn new(choices: CurrentChoices, capabilities: &ClientCapabilities, thoughts: ThoughtUpdates) -> Self {
         let session = capabilities.session.as_ref();
         let notices = match session.and_then(|session| session.notices.as_ref()) {
@@ -97,8 +97,8 @@ impl WireView {
     }
 }
 
-/// Appends the lines that show one entry to a client: none for most chunks that only give structure, one for
-/// most others, more where one would be too long. On an error nothing of this entry is left in `out`.
+/// Appends the lines that show one entry to a client: none for most structural chunks, one for most others,
+/// more if one would be too long. On an error, `out` contains nothing of this entry.
 pub fn write_updates(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let start = out.len();
     let written = write_chunk(entry, view, out);
@@ -149,8 +149,8 @@ fn write_chunk(entry: Entry<'_>, view: &WireView, out: &mut Vec<u8>) -> Result<(
             };
             data::write(entry, view, data::DataChunk { name, id: id.as_deref(), data, lasting }, out)
         }
-        // Structure. Ends answer the prompt; a permission is a request of its own; arguments show when they are
-        // whole.
+        // Structure. An end answers the prompt; a permission is a separate request; arguments appear when they
+        // are complete.
         Chunk::Start { .. }
         | Chunk::StartStep { .. }
         | Chunk::FinishStep { .. }

@@ -1,4 +1,4 @@
-//! Logging in and out as editors do it: looks for keys again, or forgets the stored ones. Sees no key itself.
+//! Login and logout as editors do them: looks for keys again, or forgets the stored ones. Never sees a key.
 
 use attache_acp::{Accounts, CommandLine, Login, LoginWay};
 use attache_core::hub::HubError;
@@ -7,10 +7,10 @@ use attache_core::ports::{BoxFuture, Model};
 use crate::credentials::Credentials;
 use crate::providers::LiveProviders;
 
-/// `authenticate` with it looks again; a key may have been stored in another terminal.
+/// `authenticate` with this method looks for keys again: the user may have stored one in another terminal.
 const LOOK_AGAIN: &str = "stored-key";
 
-/// The option behind the usual arguments that asks for a key.
+/// The option, after the usual arguments, that makes us ask for a key.
 const LOGIN: &str = "--login";
 
 /// The editor runs us in a terminal, where a person types the key.
@@ -20,7 +20,7 @@ const TERMINAL: &str = "terminal-login";
 pub(crate) struct StoredKeys {
     credentials: Credentials,
     providers: LiveProviders,
-    /// How a person runs us to type a key.
+    /// The command line that lets a person type the key.
     login: CommandLine,
 }
 
@@ -30,19 +30,19 @@ impl StoredKeys {
     }
 }
 
-/// This very program with its own arguments, and what it goes by in the environment: an editor may start it
-/// with variables that its terminals do not have. Keys are none of them.
+/// This program with its own arguments and the variables that set it up, because the editor may have started it
+/// with variables that its terminals lack. Leaves out keys.
 pub(crate) fn own_login() -> CommandLine {
     let is_setting = |name: &str| {
         let places = ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "HOME"];
         name.starts_with("ATTACHE_") || places.contains(&name)
     };
-    // A value that is no Unicode has no place on the wire.
+    // The wire cannot carry a value that is not Unicode.
     let environment = std::env::vars_os().filter_map(|(name, value)| {
         Some((name.into_string().ok().filter(|name| is_setting(name))?, value.into_string().ok()?))
     });
     let own = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
-    // Without a path of our own the terminal looks for the name.
+    // If we do not know our path, the terminal looks for the name.
     let program = std::env::current_exe().unwrap_or_else(|_| "attache".into());
     CommandLine {
         program: program.to_string_lossy().into_owned(),
@@ -86,7 +86,7 @@ impl Accounts for StoredKeys {
     fn logout(&self) -> BoxFuture<'static, Result<(), String>> {
         let credentials = self.credentials.clone();
         Box::pin(async move {
-            // Files, and perhaps a keyring that takes its time.
+            // Reads files, and perhaps a slow keyring.
             let forgetting = tokio::task::spawn_blocking(move || credentials.forget_all());
             forgetting.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
         })

@@ -29,27 +29,27 @@ use crate::troubles::Troubles;
 use crate::unfinished_imports;
 use crate::usage_error::OrWrongUsage;
 
-/// How long the last answers may take to leave; with the hub's own time the process is gone within 3 s.
+/// How long we wait to send the last answers; together with the hub's own time, the process ends within 3 s.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-/// How long the last spans may take to leave, and how long all of the end may take: what is left of the 3 s
-/// that editors wait before they kill.
+/// How long we wait to send the last spans, and how long the whole end may take: the rest of the 3 s after
+/// which editors kill.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 const WHOLE_END: Duration = Duration::from_millis(2_900);
 
-/// When the place-holders of a killed process are removed: an editor has its first answers by then, and the
-/// thread that looks takes no time from them. A command before that removes those in its own root.
+/// When we remove the place-holders of a killed process: by then the editor has its first answers, and this
+/// thread takes no time from them. A command that runs earlier removes those in its own root.
 const LOOK_FOR_PLACE_HOLDERS: Duration = Duration::from_secs(1);
 
-/// When scratch directories of old sessions are removed: after the start is over, and daily.
+/// When we first remove scratch directories of old sessions: after the start. Then daily.
 const FIRST_LOOK_AT_SCRATCH: Duration = Duration::from_secs(60);
 const NEXT_LOOK_AT_SCRATCH: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Two interrupts within this time end the process: one alone is a terminal client's Ctrl-C, which reaches us
-/// too.
+/// Two interrupts within this time end the process. A single one may be the Ctrl-C of a terminal client, which
+/// reaches us too.
 const SECOND_INTERRUPT: Duration = Duration::from_secs(2);
 
-/// Serves the editor; where that can't be, tells it why.
+/// Serves the editor, or tells it why that is not possible.
 pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
     let (stand_in, people) = (ModelStandIn::Allowed, People::Present);
     let ready = Setup::open(sources, args.trace.as_deref(), stand_in, people).and_then(|setup| {
@@ -70,8 +70,8 @@ pub(crate) fn open_trace(path: &Path) -> Result<Trace> {
     Trace::open(path).with_context(|| format!("can't write the trace {}", path.display())).or_wrong_usage()
 }
 
-/// The agent can't start, which its editor is told in answer to its requests: it may show nothing of stderr. A
-/// person at a terminal has read it there.
+/// The agent cannot start. We tell the editor in answer to its requests, because it may show nothing of stderr.
+/// A person at a terminal has read it there.
 pub(crate) async fn refuse(reason: &str) {
     if answer::is_typed() {
         return;
@@ -86,7 +86,7 @@ pub(crate) async fn refuse(reason: &str) {
     connection.drain(LAST_WORDS).await;
 }
 
-/// The same before there is a runtime.
+/// The same, before there is a runtime.
 pub(crate) fn refuse_from_the_start(reason: &str) {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => {
@@ -97,7 +97,7 @@ pub(crate) fn refuse_from_the_start(reason: &str) {
     }
 }
 
-/// The agent of this process, with what it does beside its clients under way.
+/// The agent of this process, with the tasks it runs beside its clients.
 #[derive(Debug)]
 pub(crate) struct OwnAgent {
     setup: Setup,
@@ -132,7 +132,7 @@ impl OwnAgent {
         Arc::new(self.setup.store.clone())
     }
 
-    /// For who serves its clients in another way.
+    /// For servers that reach their clients in another way.
     pub(crate) fn services(&self) -> AgentServices {
         self.services.clone()
     }
@@ -147,7 +147,7 @@ impl OwnAgent {
         connect(self.services.clone(), source, sink, options)
     }
 
-    /// Ends its runs, then its connections, and lets the last words leave; within 3 s.
+    /// Ends its runs, then its connections, and sends the last messages; all within 3 s.
     pub(crate) async fn end(self, connections: Vec<Connection>) {
         let ending = Instant::now();
         self.setup.hub.shutdown().await;
@@ -180,7 +180,7 @@ async fn serve(setup: Setup, sources: &Sources, trace: Option<Trace>) -> Result<
     Ok(())
 }
 
-/// What a process does beside its sessions, for as long as it serves them.
+/// Starts what a process does beside its sessions, as long as it serves them.
 pub(crate) async fn begin_upkeep(setup: &Setup, sources: &Sources) {
     look_for_models(setup, &sources.config).await;
     tokio::spawn(remove_place_holders(sources.dirs.scratch.clone()));
@@ -192,7 +192,7 @@ pub(crate) async fn begin_upkeep(setup: &Setup, sources: &Sources) {
     ));
 }
 
-/// Each interrupt cancels the turns under way; the second of two in a row ends the wait.
+/// Cancels the running turns at each interrupt; returns at the second of two in a row.
 pub(crate) async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
     let mut last: Option<Instant> = None;
     while interrupts.recv().await.is_some() {
@@ -203,12 +203,12 @@ pub(crate) async fn interrupted_twice(interrupts: &mut Signal, hub: &Hub) {
         tracing::info!("interrupted: turns are cancelled");
         hub.cancel_all();
     }
-    // No more signals can come.
+    // No more signals can arrive, so wait for ever.
     std::future::pending().await
 }
 
-/// Whoever has a model starts at once, and servers that are configured say meanwhile what they have. Whoever
-/// has none, or has one of which only its server knows more, waits a moment for the server.
+/// If there is a model, starts at once and asks the configured servers in the background. If there is none, or
+/// only its server knows its sizes, waits a moment for the server.
 async fn look_for_models(setup: &Setup, config: &Config) {
     let unasked = setup.providers.unasked();
     let usual = setup.providers.available().first().map(|info| info.model.provider_id.clone());
@@ -221,7 +221,8 @@ async fn look_for_models(setup: &Setup, config: &Config) {
     }
 }
 
-/// Those that commands of a killed process left. A command takes the same locks, so it may run meanwhile.
+/// Removes the place-holders that commands of a killed process left. A command takes the same locks, so it may
+/// run meanwhile.
 async fn remove_place_holders(scratch: PathBuf) {
     tokio::time::sleep(LOOK_FOR_PLACE_HOLDERS).await;
     let looked = tokio::task::spawn_blocking(move || attache_sandbox::remove_left_behind(&scratch)).await;
@@ -230,7 +231,7 @@ async fn remove_place_holders(scratch: PathBuf) {
     }
 }
 
-/// Now and then, and never while an editor waits for its first answers.
+/// Cleans up now and then, but not while an editor waits for its first answers.
 async fn keep_scratch_small(hub: Hub) {
     tokio::time::sleep(FIRST_LOOK_AT_SCRATCH).await;
     loop {
@@ -244,7 +245,7 @@ async fn keep_scratch_small(hub: Hub) {
     }
 }
 
-/// What imports that were killed have left of attachments. Not while an editor waits for its first answers.
+/// Removes attachments that killed imports left, but not while an editor waits for its first answers.
 async fn forget_killed_imports(dirs: Dirs, database: PathBuf, store: SqliteStore) {
     tokio::time::sleep(FIRST_LOOK_AT_SCRATCH).await;
     let blobs = FileBlobs::new(dirs.blobs.clone());
@@ -253,11 +254,11 @@ async fn forget_killed_imports(dirs: Dirs, database: PathBuf, store: SqliteStore
     }
 }
 
-/// What the adapter asks of this machine.
+/// What the ACP adapter needs from this machine.
 #[derive(Debug)]
 pub(crate) struct Machine {
     troubles: Troubles,
-    /// Of all sessions.
+    /// The scratch directory of all sessions.
     scratch: PathBuf,
     containment: HostContainment,
 }

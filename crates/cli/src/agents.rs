@@ -1,4 +1,4 @@
-//! The files of agents: where they are, and what of them a session gets. What is in one is read by the core.
+//! The files of agents: finds them, and decides which of them a session gets. The core reads their text.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use attache_core::agents::{Agents, FoundAgent, LoadedAgents, ManifestDialect};
 use crate::dirs::Dirs;
 use crate::project_files::{ProjectFiles, file_names, small_file};
 
-/// Below a project or a home: what another agent reads, too.
+/// Below a project or a home; another agent reads this directory, too.
 pub(crate) const CLAUDE_AGENTS: &str = ".claude/agents";
 
-/// What sessions of this host have beside their project's.
+/// The agents that sessions of this host have beside their project's.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentSources {
     built_in: Agents,
-    /// The user's directories, the first one first.
+    /// The user's directories; earlier ones win.
     of_user: Vec<(PathBuf, ManifestDialect)>,
 }
 
@@ -27,14 +27,15 @@ impl AgentSources {
         Self { built_in, of_user: own.into_iter().chain(claude).collect() }
     }
 
-    /// With those of a trusted project, which come first. Blocks. A file that can't be used is told.
+    /// The user's agents with those of a trusted project, which come first. Blocks. Reports a file that we
+    /// cannot use.
     pub(crate) fn load(&self, project: Option<&ProjectFiles>) -> LoadedAgents {
         let (mut files, mut unread) = (Vec::new(), Vec::new());
         if let Some(project) = project {
             files.extend(of_project(project));
         }
         for (directory, dialect) in &self.of_user {
-            // A home that is a project, too, has them already.
+            // If the home is also the project, its files have been read already.
             let is_read = |path: &Path| files.iter().any(|file: &FoundAgent| file.path == path);
             let names = file_names(directory).into_iter().filter(|name| is_markdown(name));
             let paths: Vec<PathBuf> = names.map(|name| directory.join(name)).collect();
@@ -61,7 +62,7 @@ fn is_markdown(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "md")
 }
 
-/// Those of our own directory first, as consent found them.
+/// The agents of our own directory first, in the form that the user consented to.
 fn of_project(project: &ProjectFiles) -> impl Iterator<Item = FoundAgent> {
     project.files.iter().filter(|(path, _)| is_markdown(path)).map(|(path, bytes)| {
         let dialect = match path.starts_with(CLAUDE_AGENTS) {
@@ -72,7 +73,7 @@ fn of_project(project: &ProjectFiles) -> impl Iterator<Item = FoundAgent> {
     })
 }
 
-/// A file in the same directory. What is a project's is what its user consented to.
+/// A file in the agent's directory. From a project, only the content that its user consented to.
 fn beside(project: Option<&ProjectFiles>, file: &FoundAgent, name: &str) -> Result<String, String> {
     let is_plain = Path::new(name).file_name().is_some_and(|plain| plain == name);
     if !is_plain || !name.ends_with(".json") {

@@ -1,4 +1,4 @@
-//! What a command answers on stdout. The only way there for everything that is not the protocol.
+//! Writes a command's answer to stdout. All code but the protocol writes there through this module.
 
 mod typed;
 mod writer;
@@ -11,23 +11,24 @@ use attache_core::legible::legible;
 pub(crate) use typed::{Interrupted, typed_line};
 pub(crate) use writer::{AnswerKind, AnswerWriter};
 
-/// Writes the answer, without anything in it that a terminal would obey: names and texts of others are in it.
+/// Writes the answer. Escapes everything that a terminal would obey, because names and texts of others are in
+/// it.
 pub(crate) fn write(text: &str) -> io::Result<()> {
     write_painted(&legible(text))
 }
 
-/// The same for who paints. A reader that has seen enough (`| head`) is no error.
+/// The same for text with our colours. A reader that has closed the pipe (`| head`) is no error.
 pub(crate) fn write_painted(text: &str) -> io::Result<()> {
     let mut stdout = AnswerWriter::to(io::stdout().lock(), AnswerKind::Painted);
     forgive(stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()))
 }
 
-/// A remark beside the answer, for the person who reads along.
+/// A remark for the person at the terminal, beside the answer.
 pub(crate) fn note(text: &str) {
     eprintln!("{}", legible(text));
 }
 
-/// A remark that nobody should overlook.
+/// A remark that must not be missed.
 pub(crate) fn alarm(text: &str) {
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     match io::stderr().is_terminal() && !plain {
@@ -36,17 +37,17 @@ pub(crate) fn alarm(text: &str) {
     }
 }
 
-/// For an answer that is too long to be held.
+/// For an answer that is too long to hold in memory.
 pub(crate) fn stream() -> impl Write + Send {
     BufWriter::new(AnswerWriter::to(io::stdout(), AnswerKind::Text))
 }
 
-/// Whether a person sees it.
+/// Whether stdout is a terminal.
 pub(crate) fn is_seen() -> bool {
     io::stdout().is_terminal()
 }
 
-/// Asks the person who types. Anything but a clear yes is a no; so is an input without a person.
+/// Asks the person at the terminal. Anything but a clear yes means no, and so does an input without a person.
 pub(crate) fn is_agreed(question: &str) -> anyhow::Result<bool> {
     if !is_typed() {
         return Ok(false);
@@ -57,18 +58,18 @@ pub(crate) fn is_agreed(question: &str) -> anyhow::Result<bool> {
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Whether a person types what the program reads.
+/// Whether stdin is a terminal.
 pub(crate) fn is_typed() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The width of the terminal that shows the answer; `None` where there is none.
+/// The width of the terminal on stdout; `None` if there is none.
 pub(crate) fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
     (size.ws_col > 0 && is_seen()).then_some(usize::from(size.ws_col))
 }
 
-/// A closed pipe ends the answer, not the program. Anything else is told as what it is.
+/// A closed pipe ends the answer without an error; any other error stays one.
 pub(crate) fn forgive(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,5 +1,5 @@
-//! `attache auth`: takes a provider's key, checks it, keeps it; says where keys come from; forgets them. Never
-//! shows one.
+//! `attache auth`: asks for a provider's key, checks and stores it; says where keys come from; forgets them.
+//! Never shows one.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ mod check;
 mod choose;
 mod read_key;
 
-/// What the commands work with.
+/// What the commands use.
 #[derive(Debug)]
 pub(crate) struct AuthCommands<'a> {
     config: &'a Config,
@@ -43,13 +43,13 @@ impl<'a> AuthCommands<'a> {
         }
     }
 
-    /// Asks which provider is meant, too: what editors run in a terminal.
+    /// Asks for the provider as well. Editors run this in a terminal.
     pub(crate) async fn login_to_any(&self, provider: Option<&str>) -> Result<()> {
         let provider = self.chosen(provider).await?;
         self.login(&provider, &LoginArgs::default()).await
     }
 
-    /// Asks for a provider and its key; gives the provider.
+    /// Asks for a provider and its key; returns the provider.
     pub(crate) async fn login_to_chosen(&self) -> Result<String> {
         let provider = self.chosen(None).await?;
         self.login(&provider, &LoginArgs::default()).await?;
@@ -100,7 +100,7 @@ impl<'a> AuthCommands<'a> {
         let keys = self.credentials.read();
         let is_kept = keys.kept().any(|kept| kept == name);
         if !is_kept {
-            // A slip of the pen must not look like success.
+            // A typing error must not look like success.
             self.find(name)?;
         }
         match self.credentials.forget(name)? {
@@ -166,7 +166,7 @@ impl<'a> AuthCommands<'a> {
         }
     }
 
-    /// The provider of that name, if keys are of use to it.
+    /// The provider of that name, if it can use a key.
     fn find(&self, name: &str) -> Result<(&Provider, &HttpWire)> {
         let Some(provider) = self.config.provider(name) else {
             bail!(unknown(name, self.config));
@@ -177,7 +177,7 @@ impl<'a> AuthCommands<'a> {
         }
     }
 
-    /// A variable that is set and therefore decides.
+    /// A variable that is set and therefore wins over a stored key.
     fn winning_variable(&self, provider: &Provider, wire: &HttpWire) -> Result<Option<String>> {
         let keys: Keys = self.credentials.read();
         let key = keys.of(&provider.name, &wire.key_variables.value).context("the stored keys")?;
@@ -188,7 +188,7 @@ impl<'a> AuthCommands<'a> {
     }
 }
 
-/// Where a key comes from, or that none is needed.
+/// Where the user gets a key, or that the provider needs none.
 fn before_a_key(vendor: &Vendor) -> String {
     let Vendor { name, key_page, .. } = vendor;
     match vendor.key {
@@ -200,7 +200,7 @@ fn before_a_key(vendor: &Vendor) -> String {
     }
 }
 
-/// The last four characters of a long key tell two of them apart and are of no use to anybody else.
+/// The last four characters of a long key: enough to tell two keys apart, and of no use to others.
 fn tail(secret: &Secret) -> String {
     let characters: Vec<char> = secret.expose().chars().collect();
     match characters.len() {
@@ -209,5 +209,5 @@ fn tail(secret: &Secret) -> String {
     }
 }
 
-/// Of a shorter key four characters would be too much.
+/// For a shorter key four characters would reveal too much.
 const TELLING_LENGTH: usize = 20;

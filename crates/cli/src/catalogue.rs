@@ -1,5 +1,5 @@
-//! The catalogue in force: what was fetched last, else the one that came with the program. Read when first
-//! asked for: a start with a scripted model needs none.
+//! The catalogue in force: the data fetched last, else the catalogue that came with the program. Read on first
+//! use, because a start with a scripted model needs none.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,7 @@ impl CurrentCatalogue {
         Self(Arc::new(CatalogueSource { fetched, troubles, read: OnceLock::new() }))
     }
 
-    /// A fetched one that can't be read is passed over: models must not vanish because of a damaged file.
+    /// Ignores fetched data that does not parse: models must not vanish because of a damaged file.
     pub(crate) fn get(&self) -> &Catalogue {
         let path = &self.0.fetched;
         self.0.read.get_or_init(|| {

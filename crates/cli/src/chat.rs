@@ -1,5 +1,5 @@
-//! `attache chat`: reads what a prompt is made of, opens the door to the agent, and runs one prompt or the
-//! screen. What happens then is the business of the room `chat`.
+//! `attache chat`: reads the parts of a prompt, opens the door to the agent, and runs one prompt or the screen.
+//! The crate `chat` does the rest.
 
 use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
@@ -39,10 +39,10 @@ const LATEST: &str = "latest";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// When a run that has prompt and pipe says that it waits for the pipe.
+/// After this time, a run with both a prompt and a pipe says that it waits for the pipe.
 const QUIET_PIPE: Duration = Duration::from_secs(3);
 
-/// An interrupted run is gone by then, whatever hangs.
+/// An interrupted run ends within this time, even if something hangs.
 const INTERRUPT_TIME: Duration = Duration::from_millis(2_800);
 
 pub(crate) async fn run(sources: &Sources, args: &ChatArgs) -> Result<ExitCode> {
@@ -110,7 +110,7 @@ async fn talk(
     run_once(door, introduction, task, console, interrupted).await
 }
 
-/// The first signal ends the turn; a second one, or a run that hangs all the same, ends the process.
+/// The first signal ends the turn. A second one ends the process, and so does a run that hangs.
 fn watch_interrupts() -> Result<CancellationToken> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let interrupted = CancellationToken::new();
@@ -126,7 +126,7 @@ fn watch_interrupts() -> Result<CancellationToken> {
             _ = terminate.recv() => {}
             () = tokio::time::sleep(INTERRUPT_TIME) => {}
         }
-        // A reader that takes no more of the answer may hold everything else up.
+        // A reader that no longer takes the answer may block everything else.
         std::process::exit(i32::from(INTERRUPTED));
     });
     Ok(interrupted)
@@ -164,7 +164,7 @@ fn one_shot(sources: &Sources, args: &ChatArgs, material: Material) -> Result<On
     })
 }
 
-/// The prices of another agent's models are its own.
+/// We do not know the prices of another agent's models.
 fn cost_limit(sources: &Sources, args: &ChatArgs, dollars: f64) -> Result<CostLimit> {
     if args.agent_command.is_some() {
         return Ok(CostLimit { dollars, has_price: None });
@@ -177,7 +177,7 @@ fn cost_limit(sources: &Sources, args: &ChatArgs, dollars: f64) -> Result<CostLi
     Ok(CostLimit { dollars, has_price: Some(Arc::new(has_price)) })
 }
 
-/// The words, what is piped in, and the attached files.
+/// The words, the piped input, and the attached files.
 async fn material(args: &ChatArgs) -> Result<Material> {
     let mut attachments = Vec::new();
     for path in &args.attach {
@@ -190,8 +190,8 @@ async fn material(args: &ChatArgs) -> Result<Material> {
     Ok(Material { words: args.prompt.clone(), piped, attachments })
 }
 
-/// All of standard input. A pipe that stays open and silent beside a prompt is waited for, and that is said:
-/// leaving out what comes late would be worse.
+/// All of standard input. If a pipe beside a prompt stays open and silent, waits for it and says so: ignoring
+/// late input would be worse.
 async fn piped(prompt: Option<&str>) -> Result<Option<AttachedContent>> {
     let mut reading = tokio::task::spawn_blocking(|| {
         let mut bytes = Vec::new();
@@ -235,7 +235,7 @@ fn attachment(path: &Path) -> Result<AttachedFile> {
     Ok(AttachedFile { path, content })
 }
 
-/// What it is by its content; its name says nothing.
+/// Decides by the content, not by the name.
 fn content(bytes: Vec<u8>, name: &str) -> Result<AttachedContent> {
     if bytes.len() as u64 > ATTACHED_BYTES {
         bail!(
@@ -278,7 +278,7 @@ fn audience() -> Audience {
     }
 }
 
-/// Who reads stderr.
+/// Who reads stderr: a person or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Audience {
     Person,

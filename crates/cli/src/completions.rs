@@ -7,7 +7,8 @@ use clap_complete::Shell;
 
 use crate::args::Args;
 
-/// Writes the completions for a shell. Made in memory first: the generator itself would panic on a closed pipe.
+/// Writes the completions for a shell. Generates them in memory first, because the generator itself would panic
+/// on a closed pipe.
 pub(crate) fn write(shell: Shell, output: &mut dyn Write) -> io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Args::command(), "attache", &mut script);

@@ -1,11 +1,11 @@
 //! The settings in force and where each came from: defaults, then the user's config.toml, then `ATTACHE_*`
-//! variables, then options; later wins. Reads all of it once, before anything starts; opens no provider, no
-//! database and looks for no key.
+//! variables, then options; later ones win. Reads all of it once, before anything starts. Opens no provider and
+//! no database, and looks for no key.
 //!
 //! A project's own `.attache/config.toml` comes between the user's file and the variables, in sessions of that
 //! project and only with the user's consent (`project`). The variable of a key is `ATTACHE_` and the key in
 //! capitals with `_` for each dot: `limits.max_steps` is `ATTACHE_LIMITS_MAX_STEPS`. An empty variable counts
-//! as unset. Providers are configured in the file, except that `<PROVIDER>_BASE_URL` gives a known vendor its
+//! as unset. Only the file configures providers, except that `<PROVIDER>_BASE_URL` sets a known vendor's
 //! address.
 
 use std::fmt;
@@ -71,7 +71,7 @@ pub(crate) use web_search::{SearchService, WebSearchSettings};
 /// The option that names the session database.
 pub(crate) const STORE_OPTION: &str = "--store";
 
-/// Where the public model data is.
+/// The address of the public model data.
 const CATALOGUE_URL: &str = "https://models.dev/api.json";
 
 /// A value and where it came from.
@@ -91,11 +91,11 @@ pub(crate) enum SettingOrigin {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// The file that was read, or looked for and not there.
+    /// The configuration file, whether or not it exists.
     pub(crate) file: PathBuf,
-    /// `None`: the first provider that can be used has one.
+    /// `None` means the default model of the first usable provider.
     pub(crate) model: Option<Sourced<ModelRef>>,
-    /// For titles. `None`: the small model of a vendor that has a key.
+    /// The model for titles. `None` means the small model of a vendor that has a key.
     pub(crate) small_model: Option<Sourced<ModelRef>>,
     /// The agent of new sessions.
     pub(crate) agent: Sourced<String>,
@@ -104,48 +104,48 @@ pub(crate) struct Config {
     /// The session database.
     pub(crate) store: Sourced<PathBuf>,
     pub(crate) thoughts: Sourced<Thoughts>,
-    /// Whether editors read, write and run themselves what they offer to.
+    /// Whether we use the editor's own file access and terminals where it offers them.
     pub(crate) client_fs: Sourced<ClientFs>,
-    /// Whose keys the composer of the chat has.
+    /// Whether the chat's input line has the keys of a shell or of vi.
     pub(crate) chat_keys: Sourced<ChatKeys>,
-    /// Whether the chat writes lines only.
+    /// Whether the chat writes only plain lines.
     pub(crate) chat_plain: Sourced<bool>,
     pub(crate) durability: Sourced<Durability>,
-    /// Whether contents of files are kept before tools change them.
+    /// Whether we keep contents of files before tools change them.
     pub(crate) snapshots: Sourced<bool>,
     pub(crate) limits: ConfigLimits,
-    /// Where `attache models refresh` gets its data.
+    /// Where `attache models refresh` fetches its data.
     pub(crate) catalogue_url: Sourced<String>,
-    /// Directories of skills beside the usual ones.
+    /// Directories of skills beside the default ones.
     pub(crate) skill_paths: Sourced<Vec<PathBuf>>,
-    /// Of `[[permissions]]`, in the order of the file.
+    /// From `[[permissions]]`, in the order of the file.
     pub(crate) rules: Vec<ConfiguredRule>,
-    /// Of `[[hooks]]`, in the order of the file.
+    /// From `[[hooks]]`, in the order of the file.
     pub(crate) hooks: Vec<ConfiguredHook>,
-    /// What is wrong with those that are left out: no mistake in a hook keeps attache from starting.
+    /// Errors of hooks that we leave out: a mistake in a hook does not keep attache from starting.
     pub(crate) bad_hooks: Vec<ConfigError>,
     /// What `~` means in rules.
     home: Option<PathBuf>,
     pub(crate) web_search: WebSearchSettings,
-    /// Of `[mcp.NAME]`, in the order of the file.
+    /// From `[mcp.NAME]`, in the order of the file.
     pub(crate) servers: Vec<ConfiguredServer>,
-    /// Of `[agents.NAME]`, in the order of the file.
+    /// From `[agents.NAME]`, in the order of the file.
     pub(crate) agents: Vec<ConfiguredAgent>,
     pub(crate) telemetry: TelemetrySettings,
     pub(crate) serve: ServerSettings,
     pub(crate) schedules: Vec<ConfiguredSchedule>,
     pub(crate) webhooks: Vec<ConfiguredWebhook>,
-    /// Those of the file in its order, then the vendors it does not name.
+    /// The providers of the file in its order, then the vendors it does not name.
     pub(crate) providers: Vec<Provider>,
 }
 
-/// A rule with the examples it was checked against, each entry with its own line.
+/// A rule with the examples that we checked it against; each entry knows its own line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfiguredRule {
     pub(crate) permission: Sourced<String>,
     pub(crate) pattern: Sourced<String>,
     pub(crate) action: Sourced<Action>,
-    /// `None`: the file has no such entry.
+    /// `None` if the file has no such entry.
     pub(crate) matching: Option<Sourced<Vec<String>>>,
     pub(crate) not_matching: Option<Sourced<Vec<String>>>,
 }
@@ -160,7 +160,7 @@ impl ConfiguredRule {
     }
 }
 
-/// An MCP server of a file. Neither its variables nor its headers are ever printed.
+/// An MCP server of a file. We never print the values of its variables or headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfiguredServer {
     pub(crate) entry: ServerEntry,
@@ -168,7 +168,7 @@ pub(crate) struct ConfiguredServer {
     pub(crate) origin: SettingOrigin,
 }
 
-/// What holds commands: the best there is, nothing less than a whole sandbox, or nothing at all.
+/// How to confine commands: as well as possible, only with a full sandbox, or not at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SandboxSetting {
     Auto,
@@ -194,14 +194,14 @@ pub(crate) enum ChatKeys {
 pub(crate) struct ConfigLimits {
     /// Model calls per turn.
     pub(crate) max_steps: Sourced<u32>,
-    /// Longest incoming JSON-RPC line.
+    /// Bytes of the longest JSON-RPC line we accept.
     pub(crate) max_line_bytes: Sourced<usize>,
-    /// Silence of a model's stream.
+    /// How long a model's stream may stay silent.
     pub(crate) stream_idle: Sourced<Duration>,
 }
 
 impl Config {
-    /// Everything that is wrong is reported at once.
+    /// Reports all errors at once.
     pub(crate) fn load(
         args: &Args,
         environment: &ProcessEnvironment,
@@ -226,7 +226,7 @@ impl Config {
         config.complete_providers(&providers_named, environment, &mut errors);
         config.check_models(&providers_named, &mut errors);
         config.web_search.check(&mut errors);
-        // Some of the file's are found later: all of them come first, in its order.
+        // We find some of the file's errors later. Sort them all to the front, in the order of the file.
         errors.sort_by_key(|error| match error.origin {
             SettingOrigin::File { line, .. } => (0, line),
             SettingOrigin::Default | SettingOrigin::Environment(_) | SettingOrigin::Option(_) => (1, 0),
@@ -295,7 +295,7 @@ impl Config {
         }
     }
 
-    /// A rule of `--allow`, which holds as one of the file does.
+    /// A rule of `--allow`, with the same effect as one in the file.
     fn allow(&mut self, allowed: &AllowedAccess, errors: &mut Vec<ConfigError>) {
         const ORIGIN: SettingOrigin = SettingOrigin::Option("--allow");
         let rule = ConfiguredRule {
@@ -325,7 +325,7 @@ impl Config {
         }
     }
 
-    /// A model needs a provider that is known or configured. Whether it has a key is another matter.
+    /// A model needs a provider that is known or configured, with or without a key.
     fn check_models(&self, providers_named: &[String], errors: &mut Vec<ConfigError>) {
         for (key, model) in [("model", &self.model), ("small_model", &self.small_model)] {
             let Some(Sourced { value, origin }) = model else { continue };
@@ -339,7 +339,7 @@ impl Config {
     }
 }
 
-/// Those that are to be started.
+/// The servers to start.
 pub(crate) fn enabled_servers(servers: &[ConfiguredServer]) -> Vec<ServerEntry> {
     servers.iter().filter(|server| server.enabled).map(|server| server.entry.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! `--connect`: the way to a server elsewhere, for an editor's stdin and stdout or for the chat.
+//! `--connect`: connects an editor's stdin and stdout, or the chat, to a server elsewhere.
 
 use std::pin::pin;
 use std::process::ExitCode;
@@ -19,10 +19,10 @@ use crate::limits::CHAT_PIPE_BYTES;
 use crate::setup::{BearerText, Sources};
 use crate::token;
 
-/// Brings the token of a server elsewhere, in the place of this home's own.
+/// Holds the token of a server elsewhere, instead of this home's own.
 pub(crate) const TOKEN_VARIABLE: &str = "ATTACHE_TOKEN";
 
-/// Bridges an editor to a server until one of them leaves for good. Where there is no server, tells the editor.
+/// Bridges an editor to a server until one of them leaves for good. If there is no server, tells the editor.
 pub(crate) async fn run(sources: &Sources, address: &ServerAddress) -> Result<ExitCode> {
     let reached = match connector(sources, address) {
         Ok(connector) => connector.reach().await.map_err(anyhow::Error::from),
@@ -51,7 +51,7 @@ pub(crate) async fn run(sources: &Sources, address: &ServerAddress) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// With the token of the environment, or that of this home, which its own server has.
+/// Takes the token from the environment, or that of this home, which this home's own server uses.
 pub(crate) fn connector(sources: &Sources, address: &ServerAddress) -> Result<ServerConnector> {
     let token = match &sources.token {
         Some(BearerText(text)) => match BearerToken::parse(text) {

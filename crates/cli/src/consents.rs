@@ -1,4 +1,4 @@
-//! What users consented to, in its file: read, and changed by one process at a time.
+//! The file with what users consented to: many processes may read it, one at a time changes it.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -13,7 +13,7 @@ use crate::config::read_text;
 use crate::dirs::create_private_directory;
 use crate::limits::MAX_TRUST_BYTES;
 
-/// What was consented to, as it is stored. A file that can't be read is an error: it must not be replaced.
+/// The stored consents. A file that does not parse is an error, because we must not replace it.
 pub(crate) fn read_consents(file: &Path) -> Result<Consents, String> {
     let shown = file.display();
     let Some(text) = read_text(file, MAX_TRUST_BYTES).map_err(|problem| format!("{shown}: {problem}"))?
@@ -25,8 +25,8 @@ pub(crate) fn read_consents(file: &Path) -> Result<Consents, String> {
     consents.ok_or_else(|| format!("{shown} is damaged; delete it and trust your projects again"))
 }
 
-/// Changes what was consented to, one process at a time: another one may trust another project just now. In
-/// place as a whole or not at all, and for its owner alone.
+/// Changes the consents, one process at a time: another one may be trusting another project right now. Replaces
+/// the file completely or not at all; only the owner can read it.
 pub(crate) fn change_consents<T>(file: &Path, change: impl FnOnce(&mut Consents) -> T) -> anyhow::Result<T> {
     let failed = || format!("can't write {}", file.display());
     let directory = file.parent().unwrap_or(Path::new("/"));

@@ -1,8 +1,8 @@
 //! Where keys are: in the environment, in the OS keyring, in a file that only its owner can read; the first of
 //! these wins. Never shows a key.
 //!
-//! The file also notes which keys are in the keyring, so that no keyring has to be asked to know who has a
-//! key: it is asked only for a key that is about to be used.
+//! The file also notes which keys are in the keyring. So we know who has a key without asking the keyring, and
+//! ask it only for a key that we are about to use.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) struct Credentials {
     file: PathBuf,
 }
 
-/// All that is known of keys at one moment.
+/// What we know of all keys at one moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     environment: ProcessEnvironment,
@@ -43,7 +43,7 @@ pub(crate) enum ApiKey {
         variable: String,
         secret: Secret,
     },
-    /// Known to be there; the keyring gives it out when it is needed.
+    /// Known to be in the keyring, which we ask for it when we need it.
     Keyring,
     File {
         file: PathBuf,
@@ -51,18 +51,18 @@ pub(crate) enum ApiKey {
     },
 }
 
-/// Where a login put its key.
+/// Where a login stored its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
     Keyring,
-    /// With the reason why the keyring was not used.
+    /// With the reason why we did not use the keyring.
     File {
         file: PathBuf,
         because: Option<KeyringError>,
     },
 }
 
-/// Where a login may put its key.
+/// Where a login may store its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyPlace {
     KeyringElseFile,
@@ -82,18 +82,18 @@ impl Credentials {
         &self.file
     }
 
-    /// A key that is kept nowhere but in this variable.
+    /// A key that only this variable holds.
     pub(crate) fn variable(&self, name: &str) -> Option<Secret> {
         self.environment.text(name).and_then(Secret::new)
     }
 
-    /// Looks into the file; asks no keyring.
+    /// Reads the file; does not ask the keyring.
     pub(crate) fn read(&self) -> Keys {
         let ledger = Ledger::read(&self.file);
         Keys { environment: self.environment.clone(), ledger, file: self.file.clone() }
     }
 
-    /// Keeps a key of this provider, in place of one that is kept already.
+    /// Stores a key of this provider; replaces a stored one.
     pub(crate) fn store(
         &self,
         provider: &str,
@@ -114,7 +114,7 @@ impl Credentials {
         Ok(Stored::File { file: self.file.clone(), because })
     }
 
-    /// Forgets the provider's key wherever we keep it. `None` when none was kept.
+    /// Forgets the provider's key wherever we stored it. `None` if there was none.
     pub(crate) fn forget(&self, provider: &str) -> Result<Option<LedgerEntry>, ForgetError> {
         let kept = Ledger::read(&self.file)?.get(provider).cloned();
         if let Some(LedgerEntry::Keyring) = kept {
@@ -128,7 +128,7 @@ impl Credentials {
 }
 
 impl Credentials {
-    /// Forgets all kept keys, as far as that can be done; the first error is told.
+    /// Forgets all stored keys, as far as possible; returns the first error.
     pub(crate) fn forget_all(&self) -> Result<(), ForgetError> {
         let kept: Vec<String> = Ledger::read(&self.file)?.names().map(str::to_owned).collect();
         let results: Vec<_> = kept.iter().map(|provider| self.forget(provider)).collect();
@@ -145,8 +145,7 @@ pub(crate) enum ForgetError {
 }
 
 impl Keys {
-    /// `variables` are those that may hold it. An error only where the key could be in a file that must not be
-    /// used.
+    /// `variables` may hold the key. An error only if the key could be in a file that we must not use.
     pub(crate) fn of(&self, provider: &str, variables: &[String]) -> Result<Option<ApiKey>, LedgerError> {
         for variable in variables {
             if let Some(secret) = self.environment.text(variable).and_then(Secret::new) {
@@ -160,12 +159,12 @@ impl Keys {
         }))
     }
 
-    /// Why the file can't be used, if it can't.
+    /// Why we cannot use the file, if so.
     pub(crate) fn trouble(&self) -> Option<&LedgerError> {
         self.ledger.as_ref().err()
     }
 
-    /// Providers with a kept key, also such that are configured no more.
+    /// Providers with a stored key, also those that are no longer configured.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &str> {
         self.ledger.iter().flat_map(Ledger::names)
     }

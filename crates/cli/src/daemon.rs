@@ -1,5 +1,5 @@
-//! `--shared`: the one server of this home, for all editors and terminals of its user. Whoever needs it first
-//! starts it; it ends when nobody has needed it for a while.
+//! `--shared`: the one server of this home, for all editors and terminals of its user. The first process that
+//! needs it starts it; it ends after a time without use.
 
 mod place;
 
@@ -27,16 +27,16 @@ use crate::setup::Sources;
 pub(crate) use place::DaemonPlace;
 use place::{DaemonRecord, SharedFiles, StartLock};
 
-/// A server that is there, or why this process is on its own.
+/// A running server, or why this process gets its own agent.
 #[derive(Debug)]
 enum SharedServer {
     Server(ServerAddress),
-    /// It is another program, or works with another configuration: it is nobody's to end.
+    /// A server of another program or configuration runs, which we must not end.
     Other(String),
 }
 
-/// Bridges an editor to the shared server until one of them leaves. Where there can be none, the editor has an
-/// agent of its own, or is told why not.
+/// Bridges an editor to the shared server until one of them leaves. If there is no shared server, starts an
+/// agent for this editor, or tells it why that failed.
 pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
     let server = match reach(sources).await {
         Ok(Ok(server)) => server,
@@ -66,7 +66,7 @@ pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// For a chat, which connects by itself. `None`: it has an agent of its own.
+/// The server's address, for a chat that connects itself. `None` if the chat gets its own agent.
 pub(crate) async fn address(sources: &Sources) -> Result<Option<ServerAddress>> {
     let files = SharedFiles::of(sources);
     let _starting = lock_start(&files).await?;
@@ -79,7 +79,8 @@ pub(crate) async fn address(sources: &Sources) -> Result<Option<ServerAddress>> 
     }
 }
 
-/// Connected before anybody else may look: a server that is about to end sees us, or we start the next one.
+/// Connects before it releases the lock: either a server that is about to end sees us, or we start the next
+/// one.
 async fn reach(sources: &Sources) -> Result<Result<ReachedServer, String>> {
     let files = SharedFiles::of(sources);
     let _starting = lock_start(&files).await?;
@@ -89,7 +90,7 @@ async fn reach(sources: &Sources) -> Result<Result<ReachedServer, String>> {
     }
 }
 
-/// A server that was killed is started again; the bridge finds it.
+/// Starts a killed server again; the bridge then finds it.
 async fn keep_alive(sources: &Sources) {
     let files = SharedFiles::of(sources);
     loop {
@@ -120,11 +121,11 @@ async fn lock_start(files: &SharedFiles) -> Result<StartLock> {
     }
 }
 
-/// Under the lock: nobody else starts one meanwhile.
+/// Runs under the lock, so that no other process starts a server meanwhile.
 async fn find_or_start(sources: &Sources, files: &SharedFiles) -> Result<SharedServer> {
     let begun = Instant::now();
     while !files.is_free() {
-        // It is alive. Without a record it is ending, and its place will be free.
+        // The server is alive. Without a record it is ending, and its place will be free soon.
         if let Some(record) = files.record() {
             return Ok(judged(&record, files));
         }
@@ -164,7 +165,7 @@ async fn start(sources: &Sources, files: &SharedFiles) -> Result<SharedServer> {
     let program = std::env::current_exe().context("this program can't be found")?;
     let mut command = Command::new(program);
     command.args(["serve", "--daemon"]).args(files.options());
-    // Not of our terminal: what is typed there is not meant for it.
+    // In its own process group, so that signals of our terminal do not reach it.
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).process_group(0);
     let mut child = command.current_dir("/").spawn().context("the shared server can't be started")?;
     let begun = Instant::now();
@@ -195,7 +196,7 @@ fn tell_of_schedules(sources: &Sources) {
 }
 
 impl DaemonPlace {
-    /// Resolves once nobody has needed the server for so long; nobody finds it any more then.
+    /// Returns after the server was unused for that long; by then no client can find it.
     pub(crate) async fn until_idle(&self, server: &AgentServer, hub: &Hub, patience: Duration) {
         let mut needed = Instant::now();
         loop {
@@ -208,7 +209,7 @@ impl DaemonPlace {
             if needed.elapsed() < patience {
                 continue;
             }
-            // Who starts servers at the moment may be about to connect to this one.
+            // A process that holds the start lock may be about to connect to this server.
             let Ok(Some(_starting)) = self.files().lock_start() else { continue };
             if server.connections() == 0 {
                 self.withdraw();

@@ -1,11 +1,11 @@
-//! What users are told of a session database that is or was damaged: what happened, where the old sessions are,
-//! how to read them.
+//! What we tell users about a damaged session database: what happened, where the old sessions are, how to read
+//! them.
 
 use std::path::Path;
 
 use attache_store::{OldSessions, SetAside};
 
-/// The title of what the next client is told.
+/// The title of the message to the next client.
 pub(crate) const DAMAGED: &str = "The session database was damaged";
 
 pub(crate) fn what_became_of(set_aside: &SetAside) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn what_became_of(set_aside: &SetAside) -> String {
     }
 }
 
-/// The title of what the next client is told.
+/// The title of the message to the next client.
 pub(crate) const FOREIGN_JOURNAL: &str = "A foreign journal lay beside the session database";
 
 pub(crate) fn what_was_foreign(moved_to: &Path) -> String {
@@ -34,7 +34,7 @@ pub(crate) fn what_was_foreign(moved_to: &Path) -> String {
     )
 }
 
-/// Most of a damaged file can often be read.
+/// Most of a damaged file is often still readable.
 pub(crate) fn how_to_read(database: &Path) -> String {
     let file = quoted(database);
     format!(
@@ -43,7 +43,7 @@ pub(crate) fn how_to_read(database: &Path) -> String {
     )
 }
 
-/// As a shell takes it.
+/// The path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
     let is_plain = |character: char| character.is_alphanumeric() || "/._-+:@%,".contains(character);

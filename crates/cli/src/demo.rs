@@ -1,5 +1,5 @@
 //! `attache demo`: plays one full session in the terminal. Real binary, real ACP, real files; only the model is
-//! a script. Every step is checked; the exit code tells whether all came out as scripted.
+//! a script. Checks every step; the exit code tells whether everything went as scripted.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ const FIX: &str = "The greeting has a typo. Please fix it and check it.";
 const STORY: &str = "Now tell me a long story about greetings.";
 const STILL_THERE: &str = "Are you still there? Write down what happened.";
 
-/// The story is killed after this many updates of 400.
+/// How many of 400 updates arrive before we kill the story.
 const KILLED_AFTER: usize = 60;
 
-/// No step takes a second on a healthy machine; a hang must end the demo, not the user's patience.
+/// No step takes a second on a healthy machine; if one hangs, end the demo.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) async fn run() -> Result<()> {
@@ -37,7 +37,7 @@ pub(crate) async fn run() -> Result<()> {
     stage.title("attache demo: one session, two processes, nothing lost");
     let place = tempfile::tempdir().context("can't make a temporary directory")?;
     let workspace = prepare(place.path())?;
-    // Dropped on an interrupt: that ends the agent and all it started, and removes the directory.
+    // An interrupt drops it, which ends the agent and everything it started, and removes the directory.
     let interrupted = async {
         tokio::signal::ctrl_c().await.context("can't wait for an interrupt")?;
         bail!("interrupted; the demo's files are removed")
@@ -153,7 +153,7 @@ async fn come_back(
     Ok(())
 }
 
-/// What an event carries, for those who look into it.
+/// A text field of an event.
 fn field<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str)
 }

@@ -1,5 +1,5 @@
-//! Where attache keeps its files: below `ATTACHE_HOME`, or in the XDG places. Makes directories and files for
-//! the owner only; knows nothing of what is in them.
+//! Where attache keeps its files: below `ATTACHE_HOME`, or in the XDG directories. Creates directories and
+//! files for the owner only; does not know what is in them.
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -12,33 +12,33 @@ use thiserror::Error;
 
 use crate::config::ProcessEnvironment;
 
-/// Absolute paths; nothing of it need exist.
+/// Absolute paths, which need not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dirs {
-    /// The user's own; where keys of other programs lie.
+    /// The user's home, where other programs keep their keys.
     pub(crate) home: Option<PathBuf>,
-    /// Variables that move keys and settings of other programs, as they are set.
+    /// The variables that move keys and settings of other programs, with their values.
     pub(crate) moved: Vec<(&'static str, OsString)>,
-    /// Where programs keep their settings; other programs, too.
+    /// Where programs keep their settings, also other programs.
     pub(crate) user_config: Option<PathBuf>,
     pub(crate) config_file: PathBuf,
     pub(crate) sessions_db: PathBuf,
-    /// Keys that are kept for the user.
+    /// Keys that we store for the user.
     pub(crate) credentials_file: PathBuf,
-    /// What programs have to bring that connect to us.
+    /// The token that programs need to connect to us.
     pub(crate) token_file: PathBuf,
     /// What the user consented to in projects.
     pub(crate) trust_file: PathBuf,
     /// What `attache models refresh` fetched.
     pub(crate) catalogue_file: PathBuf,
-    /// Until when the schedule was seen to.
+    /// Up to which moment the schedule has run.
     pub(crate) schedule_file: PathBuf,
     pub(crate) blobs: PathBuf,
     pub(crate) scratch: PathBuf,
-    /// Where packages are unpacked that agents of other languages need.
+    /// Where we unpack packages that agents in other languages need.
     pub(crate) packages: PathBuf,
     pub(crate) logs: PathBuf,
-    /// What was typed into chats, by workspace.
+    /// What users typed into chats, by workspace.
     pub(crate) chat_history: PathBuf,
 }
 
@@ -71,7 +71,7 @@ impl Dirs {
 
     fn xdg(environment: &ProcessEnvironment) -> Result<Self, DirsError> {
         let base = |variable: &str, default: &str| {
-            // The XDG specification: a relative path is invalid and ignored.
+            // The XDG specification says to ignore a relative path.
             let given = environment.path(variable).filter(|path| path.is_absolute());
             let home = environment.path("HOME").filter(|path| path.is_absolute());
             given
@@ -107,7 +107,8 @@ impl Dirs {
         }
     }
 
-    /// Makes what is missing. The configuration's directory is left to the user: nothing is written there.
+    /// Creates what is missing, except the configuration's directory: we write nothing there, so the user
+    /// creates it.
     pub(crate) fn create(&self) -> Result<(), DirsError> {
         let data = self.sessions_db.parent().unwrap_or(Path::new("/"));
         for directory in [data, &self.blobs, &self.scratch, &self.packages, &self.logs] {
@@ -123,7 +124,7 @@ pub(crate) fn create_private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Opens for appending, made with mode 0600 if it is not there.
+/// Opens for appending; creates the file with mode 0600.
 pub(crate) fn append_private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o600).open(path)
 }
@@ -146,7 +147,7 @@ mod tests {
     fn with_attache_home_everything_is_below_it() {
         let dirs = dirs(&[("ATTACHE_HOME", "/h"), ("HOME", "/home/u"), ("XDG_DATA_HOME", "/d")]).unwrap();
         let below = Dirs::below(Path::new("/h"), Path::new("/h"), Path::new("/h"), Path::new("/h"));
-        // Keys lie where the user lives, wherever attache keeps its own.
+        // Other programs keep their keys in the home directory, wherever attache keeps its own files.
         let user_config = Some("/home/u/.config".into());
         let moved = vec![("XDG_DATA_HOME", "/d".into())];
         assert_eq!(dirs, Dirs { home: Some("/home/u".into()), moved, user_config, ..below });

@@ -1,6 +1,7 @@
-//! `attache doctor`: tries everything a user could have wrong and says what to do next. Leaves nothing behind.
+//! `attache doctor`: tries everything that a user's setup can have wrong, and says what to do next. Leaves
+//! nothing behind.
 //!
-//! Each check is a function from what was found to findings; a new one is a line in `run`.
+//! Each check is a function that returns findings; a new check is a line in `run`.
 
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -28,11 +29,11 @@ mod web_search;
 /// What one check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Finding {
-    /// What was looked at, in one word.
+    /// What we checked, in one word.
     subject: &'static str,
     level: FindingLevel,
     text: String,
-    /// What to do next, one way per line; empty where nothing is wrong.
+    /// What to do next, one way per line; empty if nothing is wrong.
     next: String,
 }
 
@@ -95,13 +96,13 @@ pub(crate) async fn run(sources: &Sources, args: &DoctorArgs) -> Result<ExitCode
     tell(&findings)
 }
 
-/// Which program this is. What renews it is the business of whoever installed it.
+/// Which program this is. Updating it is the installer's task.
 fn installed() -> Finding {
     let how = installation::Installation::of_this_process();
     Finding::ok("installed", format!("{VERSION}, {how}; to renew it: {}", how.renewal()))
 }
 
-/// A configuration that can't be read leaves nothing else to look at.
+/// If the configuration does not parse, there is nothing else to check.
 pub(crate) fn bad_configuration(errors: &ConfigErrors) -> Result<ExitCode> {
     let last = errors.0.len().saturating_sub(1);
     let finding = |(index, error): (usize, &ConfigError)| {

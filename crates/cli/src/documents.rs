@@ -1,5 +1,5 @@
-//! The pages of docs/ beside the program: the reference is generated, and every block of code is parsed by what
-//! would read it. For tests only.
+//! The pages of docs/ beside the program: generates the reference, and parses every block of code with the code
+//! that would read it. For tests only.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,9 @@ mod examples;
 mod reference;
 mod shell_lines;
 
-/// A page as it is in the repository.
+/// A page of the repository.
 struct DocumentPage {
-    /// From the root of the repository.
+    /// Its path from the root of the repository.
     name: String,
     text: String,
 }
@@ -19,7 +19,7 @@ struct DocumentPage {
 struct CodeBlock<'a> {
     language: &'a str,
     text: String,
-    /// Where it is, for messages.
+    /// Its position, for messages.
     place: String,
 }
 
@@ -68,7 +68,7 @@ impl DocumentPage {
         blocks
     }
 
-    /// What is in back-ticks outside of blocks and headings, with its line.
+    /// The text in back-ticks outside of blocks and headings, with its line.
     fn spans(&self) -> Vec<(usize, &str)> {
         let (mut spans, mut in_block) = (Vec::new(), false);
         for (index, line) in self.text.lines().enumerate() {

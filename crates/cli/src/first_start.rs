@@ -1,5 +1,5 @@
-//! The first talk of a newcomer: three questions in the terminal, a try of what was chosen, and the file that
-//! says so. Asks whoever has configured nothing, and nobody twice; writes nothing before the end.
+//! The first chat of a new user: asks three questions in the terminal, tries the chosen model, and writes the
+//! file. Asks only a user without any configuration, and never twice; writes nothing before the end.
 
 use std::process::ExitCode;
 
@@ -26,18 +26,18 @@ mod found;
 use asked::{PersonSaid, ask, choose};
 use found::{FoundProvider, found};
 
-/// What came of it.
+/// How the first start ended.
 #[derive(Debug)]
 pub(crate) enum FirstStart {
-    /// Something is configured, or nobody is there to ask.
+    /// There is a configuration, or no person at the terminal.
     NotNeeded,
-    /// With what is configured now.
+    /// With the new configuration.
     Configured(Box<Sources>),
     /// The user left.
     Left(ExitCode),
 }
 
-/// Leads to a model if nothing is configured yet.
+/// Leads the user to a model if there is no configuration yet.
 pub(crate) async fn lead(args: &Args, chat: &ChatArgs, sources: &Sources) -> Result<FirstStart> {
     let is_asked_for = !chat.print && chat.agent_command.is_none();
     let is_new = sources.config.model.is_none() && !sources.config.file.exists();
@@ -76,7 +76,7 @@ struct FirstSettings {
     approval: Approval,
 }
 
-/// The three questions; again from the first one while the model does not answer.
+/// Asks the three questions; starts again if the model does not answer.
 async fn choices(sources: &Sources) -> Result<PersonSaid<FirstSettings>> {
     loop {
         let live = sources.live()?;
@@ -112,7 +112,7 @@ async fn choices(sources: &Sources) -> Result<PersonSaid<FirstSettings>> {
     }
 }
 
-/// Where the model is: at a provider with a key, on this machine, or behind a key that is stored now.
+/// Where the model is: at a provider with a key, on this machine, or behind a key that we store now.
 async fn first_question(sources: &Sources, live: &LiveProviders) -> Result<PersonSaid<FoundProvider>> {
     loop {
         let mut places = found(sources, live).await;
@@ -182,7 +182,7 @@ async fn second_question(place: &FoundProvider) -> Result<PersonSaid<ModelRef>> 
     }
 }
 
-/// Enough to choose from; whoever wants another one knows its name.
+/// Enough to choose from; a user who wants another one knows its name.
 const MODELS_SHOWN: usize = 8;
 
 fn model_row(info: &ModelInfo) -> String {
@@ -199,7 +199,7 @@ fn model_row(info: &ModelInfo) -> String {
 async fn third_question(sources: &Sources) -> Result<PersonSaid<Approval>> {
     answer::note("\n3/3  What may it do without asking you?");
     let wanted = sources.config.sandbox.value;
-    // Nothing is offered that would be refused at the start.
+    // Do not offer a level that the start would refuse.
     let held = tokio::task::spawn_blocking(move || {
         sandbox::containment(wanted, sandbox::find(wanted, None).level()).permit(Approval::All)
     });
@@ -215,7 +215,7 @@ async fn third_question(sources: &Sources) -> Result<PersonSaid<Approval>> {
     Ok(index.map(|index| levels.get(index).map_or(Approval::Ask, |(_, approval)| *approval)))
 }
 
-/// One word of the model, as a session would ask for it.
+/// Asks the model for one word, in the way a session would.
 async fn tried(sources: &Sources, live: &LiveProviders, model: &ModelRef) -> Result<String, String> {
     use attache_core::ports::Model;
     live.look_again().await;

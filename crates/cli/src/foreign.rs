@@ -1,5 +1,5 @@
-//! `attache import`: finds the sessions that other agents keep on this machine, shows them, and takes over
-//! what they hold as sessions of ours. Changes nothing of theirs.
+//! `attache import`: finds the sessions that other agents keep on this machine, lists them, and imports them as
+//! sessions of ours. Changes nothing of theirs.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -33,28 +33,28 @@ mod user_files;
 use archive::session_id;
 use talk::{Talk, TalkError};
 
-/// A session of another agent, as far as its beginning says.
+/// A session of another agent, as far as we know it from its first part.
 #[derive(Clone, Debug)]
 struct ForeignSession {
     agent: ForeignName,
-    /// What the agent calls it.
+    /// The agent's own id for it.
     id: String,
     title: Option<String>,
-    /// Where it worked; not every agent says so.
+    /// Where it worked; some agents do not say.
     directory: Option<PathBuf>,
     updated_at: i64,
     place: ForeignPlace,
 }
 
-/// Where it is kept.
+/// Where the agent keeps it.
 #[derive(Clone, Debug)]
 enum ForeignPlace {
     File(PathBuf),
-    /// One of several in a database.
+    /// In a database with others.
     Database(PathBuf),
 }
 
-/// What was found of one agent, and what could not be read.
+/// The sessions of one agent, and what we could not read.
 #[derive(Debug, Default)]
 struct ForeignFindings {
     sessions: Vec<ForeignSession>,
@@ -83,7 +83,7 @@ impl ForeignName {
         }
     }
 
-    /// Where it keeps its sessions, for this user.
+    /// Where the agent keeps its sessions, for this user.
     fn places(self, home: &Path) -> Vec<PathBuf> {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -228,7 +228,7 @@ fn listed_as_json(sessions: &[ForeignSession]) -> serde_json::Value {
     sessions.iter().map(one).collect()
 }
 
-/// By number, or by the beginning of the id.
+/// Finds sessions by number, or by the first letters of the id.
 fn named(words: &[String], sessions: &[ForeignSession]) -> Result<Vec<ForeignSession>> {
     let mut chosen: Vec<ForeignSession> = Vec::new();
     for word in words {
@@ -270,7 +270,7 @@ fn asked(sessions: &[ForeignSession]) -> Result<Vec<ForeignSession>> {
 const ELSE: &str = "Go on with one: attache chat --resume ID. MCP servers: attache mcp import. Commands, agents and skills: attache \
      import --files. What is in .claude/ of a project and AGENTS.md count as they are; see docs/knowledge.md.";
 
-/// One broken session does not keep the others.
+/// Imports the sessions; a broken one does not stop the others.
 async fn take_over(sources: &Sources, sessions: &[ForeignSession]) -> Result<ExitCode> {
     sources.dirs.create()?;
     let (store, _) = setup::open_store(sources)?;
@@ -331,7 +331,7 @@ async fn take(sources: &Sources, store: &SqliteStore, session: &ForeignSession) 
     Ok(format!("imported {id} ({title}), {messages} messages, in {}{left_out}\n", legible_path(&directory)))
 }
 
-/// Where it works here: where it worked, unless that is nowhere or far too much.
+/// The directory the session gets here: the one it had, unless that is missing or far too broad.
 fn workspace(sources: &Sources, named: Option<&Path>) -> Result<PathBuf> {
     let here = std::env::current_dir().context("the current directory can't be found")?;
     let holds_home = |path: &Path| sources.dirs.home.as_ref().is_some_and(|home| home.starts_with(path));

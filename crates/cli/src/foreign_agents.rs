@@ -1,4 +1,4 @@
-//! Makes the agents of `[agents.NAME]`: each backend gets its settings, its headers and its variables here.
+//! Makes the agents of `[agents.NAME]`: gives each backend its settings, headers and variables.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -17,27 +17,28 @@ use attache_sandbox::LazySandbox;
 
 use crate::config::{AgentBackend, AgentOwner, ConfiguredAgent};
 
-/// What agents that live elsewhere are made of.
+/// What we need to make agents that run elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct ForeignHost {
-    /// Those that were made so far.
+    /// The agents made so far.
     pub(crate) agents: ForeignAgents,
     pub(crate) variables: Variables,
     pub(crate) machine: AgentMachine,
 }
 
-/// What agents get that run as processes of this machine.
+/// What agents get that run as processes on this machine.
 #[derive(Clone, Default)]
 pub(crate) struct AgentMachine {
-    /// Of this process.
+    /// The environment of this process.
     pub(crate) environment: Arc<[(String, String)]>,
-    /// Where packages are unpacked that agents need.
+    /// Where we unpack packages that agents need.
     pub(crate) packages: PathBuf,
-    /// What holds commands, and agents that are to be held. Why late: agents are read before it is opened.
+    /// The sandbox for commands, and for agents that we confine. Set late, because we read agents before we
+    /// open it.
     pub(crate) sandbox: Arc<OnceLock<LazySandbox>>,
 }
 
-/// Variables may be keys.
+/// Omits the variables, which may be keys.
 impl fmt::Debug for AgentMachine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentMachine").field("packages", &self.packages).finish_non_exhaustive()
@@ -49,19 +50,19 @@ impl ForeignHost {
         Self { agents: ForeignAgents::default(), variables, machine }
     }
 
-    /// For who looks at a configuration and runs nothing.
+    /// For commands that look at a configuration and run nothing.
     pub(crate) fn without_variables() -> Self {
         Self::new(Variables::new(std::iter::empty()), AgentMachine::default())
     }
 
-    /// These beside the agents that there are. What can't be used says so in its sessions.
+    /// Adds these to the given agents. An agent we cannot use says so in its sessions.
     pub(crate) fn with(&self, agents: &Agents, configured: &[ConfiguredAgent], place: &Path) -> Agents {
         configured.iter().fold(agents.clone(), |agents, one| agents.with(self.one(one, place)))
     }
 
     fn one(&self, configured: &ConfiguredAgent, place: &Path) -> Agent {
         let kind = configured.backend.kind();
-        // The same entry of the same file is the same agent; a changed one is another.
+        // The same entry of the same file keeps its agent; a changed entry gets a new one.
         let entry = format!("{:?}", configured.backend);
         let digest = attache_core::prompt::digest(entry.as_bytes());
         let key: Arc<str> = format!("{}#{}#{digest}", place.display(), configured.name).into();
@@ -77,7 +78,7 @@ impl ForeignHost {
         Agent::foreign(&configured.name, &description, key)
     }
 
-    /// One arm per backend: the place where a new one gets its settings.
+    /// One arm per backend; a new backend gets its settings here.
     fn make(&self, configured: &ConfiguredAgent) -> Result<Arc<dyn ForeignAgent>, String> {
         let owner = configured.owner;
         match &configured.backend {
@@ -127,8 +128,8 @@ impl ForeignHost {
         }
     }
 
-    /// All variables of a process, with what its entry sets. A program of the user's own gets what the user
-    /// has, keys too: it calls models with them. A project's gets what commands get.
+    /// All variables of a process, with those its entry sets. The user's own program gets the user's variables
+    /// including keys, because it calls models with them. A project's program gets what commands get.
     fn environment(
         &self,
         written: &[(String, HiddenText)],
@@ -150,7 +151,7 @@ impl ForeignHost {
         Ok(all)
     }
 
-    /// Whoever wrote the project's file would get our keys.
+    /// A project's file gets no key: its author could send it anywhere.
     fn variable(&self, name: &str, owner: AgentOwner) -> Option<String> {
         match owner {
             AgentOwner::Project if self.variables.is_own_key(name) => None,

@@ -1,5 +1,5 @@
-//! What no session of this process reaches: the usual places of keys, and every file of our own, wherever it
-//! was put.
+//! What no session of this process may reach: the usual places of keys, and all of our own files, wherever the
+//! user put them.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -15,10 +15,10 @@ use crate::dirs::Dirs;
 /// What SQLite keeps beside a database, and the file by which writers line up.
 const BESIDE_DATABASE: [&str; 4] = ["-wal", "-shm", "-journal", "-queue"];
 
-/// A repair of ours that goes on.
+/// The file of one of our repairs in progress.
 const REPAIR: &str = ".repair";
 
-/// `files` are of our own, too: a trace, a database that was set aside.
+/// `files` are further files of ours: a trace, a database that we set aside.
 pub(crate) fn guarded<'a>(
     config: &'a Config,
     dirs: &'a Dirs,
@@ -49,7 +49,7 @@ pub(crate) fn guarded<'a>(
         .chain(files)
         .map(PathBuf::from)
         .chain(BESIDE_DATABASE.into_iter().chain([REPAIR]).map(beside));
-    // Options may be relative to where we were started.
+    // Options may be relative to the directory where the user started us.
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     let skills = dirs.config_file.parent().map(|directory| directory.join("skills"));
     let variable = |wanted: &str| {

@@ -17,18 +17,18 @@ use crate::doctor::editors;
 use crate::jsonc;
 use crate::limits::MAX_CONFIG_FILE_BYTES;
 
-/// What attache is called there.
+/// The name of attache's entry.
 const ENTRY: &str = "attache";
 
 /// An editor whose settings are one JSON file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct KnownSettings {
-    /// What is typed.
+    /// The word that the user types.
     pub(crate) word: &'static str,
     pub(crate) editor: &'static str,
-    /// Below the directory for settings, or below the home.
+    /// Below the settings directory, or below the home.
     place: SettingsPlace,
-    /// The object that holds an entry per agent.
+    /// The object with an entry per agent.
     table: &'static str,
     entry: fn(program: &str) -> Value,
 }
@@ -64,7 +64,7 @@ pub(crate) const KNOWN: [KnownSettings; 3] = [
 ];
 
 impl KnownSettings {
-    /// `None` without a home.
+    /// `None` if there is no home.
     pub(crate) fn file(&self, dirs: &Dirs) -> Option<PathBuf> {
         match self.place {
             SettingsPlace::Config(name) => Some(dirs.user_config.as_ref()?.join(name)),
@@ -72,7 +72,7 @@ impl KnownSettings {
         }
     }
 
-    /// The command that the editor starts; `None` where there is no entry, or no file.
+    /// The command that the editor starts; `None` if there is no entry, or no file.
     pub(crate) fn command(&self, file: &Path) -> Result<Option<String>> {
         let text = read_text(file, MAX_CONFIG_FILE_BYTES).map_err(anyhow::Error::msg)?;
         let entry = match text.filter(|text| !text.trim().is_empty()) {
@@ -91,14 +91,14 @@ pub(crate) fn run(dirs: &Dirs, args: &InitArgs) -> Result<ExitCode> {
     let known = KNOWN.iter().find(|known| known.word.eq_ignore_ascii_case(word));
     let text = match known {
         Some(known) if !args.print => put(dirs, known, args)?,
-        // Settings that are programs, or lie wherever their user put them.
+        // Settings that are a program, or whose place the user chose.
         Some(_) | None => editors::settings(Some(word), answer::columns())?,
     };
     answer::write(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Adds the entry once its user agreed, and says what was done.
+/// Adds the entry after the user agreed, and reports what it did.
 fn put(dirs: &Dirs, known: &KnownSettings, args: &InitArgs) -> Result<String> {
     let file = known.file(dirs).context("your home directory is not known: set HOME")?;
     let shown = file.display();
@@ -131,7 +131,7 @@ fn program_word() -> Result<String> {
     Ok(if is_own { ENTRY.to_owned() } else { own.to_string_lossy().into_owned() })
 }
 
-/// The lines that are new or changed, with three around them: an entry is one piece of a text.
+/// The new or changed lines, with three lines around them: an entry is one contiguous text.
 fn change(old: &str, new: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let same =
@@ -152,11 +152,11 @@ fn change(old: &str, new: &str) -> String {
     text
 }
 
-/// A copy beside it, under a name that is new.
+/// Copies the file to a new name beside it.
 fn keep(file: &Path) -> Result<PathBuf> {
     let mut name = file.as_os_str().to_owned();
     name.push(".before-attache");
-    // One from before is older than what attache would change now, and stays.
+    // An older copy holds an older state, so keep it.
     let taken =
         |number: &u32| PathBuf::from(&name).with_extension(format!("before-attache.{number}")).exists();
     let copy = match Path::new(&name).exists() {
@@ -174,7 +174,7 @@ fn keep(file: &Path) -> Result<PathBuf> {
     Ok(copy)
 }
 
-/// In place as a whole or not at all, with the mode that it had. A link of the user's stays one.
+/// Replaces the file completely or not at all, with its old mode. If the user's file is a link, keeps the link.
 fn replace(file: &Path, text: &str) -> Result<()> {
     let failed = || format!("can't write {}", file.display());
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());

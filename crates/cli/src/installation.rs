@@ -1,10 +1,10 @@
-//! Which program this is and how it came here, from where it lies. Changes nothing: renewing is for whoever
-//! installed it.
+//! Which program this is and how it was installed, judged by its location. Changes nothing: updating is the
+//! installer's task.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Version, commit where it was made for others, and target.
+/// The version, the commit in builds for others, and the target.
 pub(crate) const VERSION: &str = env!("BUILT_VERSION");
 
 /// How the program came to this machine.
@@ -16,7 +16,7 @@ pub(crate) enum Installation {
     Debian,
     Homebrew,
     Nix,
-    /// In a checkout, and not installed at all.
+    /// In a checkout, not installed.
     Built,
     /// From an archive, or by hand.
     Copied,
@@ -25,12 +25,12 @@ pub(crate) enum Installation {
 impl Installation {
     pub(crate) fn of_this_process() -> Self {
         let named = std::env::current_exe().unwrap_or_default();
-        // What is named may be a link of a package manager.
+        // The path may be a link made by a package manager.
         let program = named.canonicalize().unwrap_or(named);
         Self::of(&program, &|path| std::fs::read_to_string(path).ok())
     }
 
-    /// `read` gives the text of a file, if it is there.
+    /// `read` returns the text of a file, if it exists.
     fn of(program: &Path, read: &dyn Fn(&Path) -> Option<String>) -> Self {
         let has = |name: &str| program.components().any(|part| part.as_os_str() == name);
         if has("node_modules") {
@@ -50,7 +50,7 @@ impl Installation {
         }
     }
 
-    /// What to run for a newer version.
+    /// The command that installs a newer version.
     pub(crate) fn renewal(self) -> &'static str {
         match self {
             Self::Npm => "npm install -g attache@latest",
@@ -78,7 +78,7 @@ impl fmt::Display for Installation {
     }
 }
 
-/// Cargo keeps a list beside its `bin`; `cargo binstall` writes it, too.
+/// Cargo keeps a list beside its `bin`; `cargo binstall` updates it, too.
 fn listed_by_cargo(program: &Path, read: &dyn Fn(&Path) -> Option<String>) -> bool {
     let root = program.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
     let list = root.and_then(|root| read(&root.join(".crates.toml")));
@@ -94,7 +94,7 @@ fn listed_by_dpkg(program: &Path, read: &dyn Fn(&Path) -> Option<String>) -> boo
 mod tests {
     use super::*;
 
-    /// `cargo run` puts what the build script says into the environment of the program.
+    /// `cargo run` puts the output of the build script into the program's environment.
     #[test]
     fn what_the_build_says_is_no_setting() {
         let build = include_str!("../build.rs");

@@ -1,11 +1,11 @@
-//! JSON as editors write it: with comments, and a comma behind the last entry. Reads it, and puts entries into
-//! objects without touching anything else of the text.
+//! JSON as editors write it: with comments, and a comma after the last entry. Reads it, and inserts entries
+//! into objects without changing any other byte.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-/// Why a text is left alone.
+/// Why we leave a text alone.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum JsoncError {
     #[error("line {line}: {what}")]
@@ -14,8 +14,8 @@ pub(crate) enum JsoncError {
     NoObject(String),
 }
 
-/// The same text as plain JSON: comments and commas behind the last entry become blanks, so that every byte
-/// keeps its place.
+/// The same text as plain JSON: replaces comments and trailing commas by blanks, so that every byte keeps its
+/// position.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = text.as_bytes().to_vec();
     let (mut at, mut in_string, mut comma) = (0, false, None);
@@ -52,15 +52,15 @@ pub(crate) fn plain(text: &str) -> String {
     String::from_utf8_lossy(&plain).into_owned()
 }
 
-/// The entry below these names, if the text has it.
+/// The entry below these names, if there is one.
 pub(crate) fn get(text: &str, path: &[&str]) -> Result<Option<Value>, JsoncError> {
     let plain = checked(text)?;
     let value: Value = serde_json::from_str(&plain).map_err(|error| invalid(&error))?;
     Ok(path.iter().try_fold(&value, |value, name| value.get(name)).cloned())
 }
 
-/// Puts an entry into the object that `path` leads to, and makes what is missing on the way there. All that was
-/// there stays as it was, byte for byte. An empty text counts as an empty object. The name must be new there.
+/// Inserts an entry into the object that `path` leads to, and creates missing objects on the way. Keeps all
+/// other text byte for byte. An empty text counts as an empty object. The name must not exist there yet.
 pub(crate) fn insert(text: &str, path: &[&str], name: &str, value: &Value) -> Result<String, JsoncError> {
     let text = if text.trim().is_empty() { "{\n}\n" } else { text };
     let plain = checked(text)?;
@@ -83,7 +83,7 @@ fn entry(name: &str, value: &Value) -> Value {
     Value::Object([(name.to_owned(), value.clone())].into_iter().collect())
 }
 
-/// Plain JSON that a reader accepts and whose outermost value is an object.
+/// Plain JSON that parses and whose outermost value is an object.
 fn checked(text: &str) -> Result<String, JsoncError> {
     let plain = plain(text);
     let value: Value = serde_json::from_str(&plain).map_err(|error| invalid(&error))?;
@@ -103,7 +103,7 @@ fn first_value(plain: &str) -> usize {
     plain.len() - plain.trim_start().len()
 }
 
-/// Where an object of the text and its entries are.
+/// The positions of an object and its entries in the text.
 #[derive(Debug)]
 struct JsoncObject {
     open: usize,
@@ -119,7 +119,7 @@ struct JsoncMember {
 }
 
 impl JsoncObject {
-    /// `plain` is valid JSON, so only its brackets and strings have to be told apart.
+    /// `plain` is valid JSON, so we need to tell apart only brackets and strings.
     fn read(plain: &str, open: usize) -> Result<Self, JsoncError> {
         let bytes = plain.as_bytes();
         let mut members = Vec::new();
@@ -138,7 +138,7 @@ impl JsoncObject {
         Ok(Self { open, close: at, members })
     }
 
-    /// The text with one more entry, behind all others.
+    /// The text with one more entry, after all others.
     fn with(&self, text: &str, name: &str, value: &Value) -> String {
         let outer = indentation(text, self.open);
         let inner = match self.members.last() {
@@ -148,7 +148,7 @@ impl JsoncObject {
         let written = serde_json::to_string_pretty(value).unwrap_or_default();
         let written = written.replace('\n', &format!("\n{inner}"));
         let new = format!("\n{inner}{}: {written}", Value::from(name));
-        // Behind the last thing that is there: a comment may follow the last entry.
+        // Insert after everything else: a comment may follow the last entry.
         let end = text[..self.close].trim_end().len();
         let comma = self.members.last().map(|last| last.value.end).filter(|at| !has_comma(text, *at..end));
         let closing = if text[end..self.close].contains('\n') { String::new() } else { format!("\n{outer}") };
@@ -161,7 +161,7 @@ impl JsoncObject {
 
 /// Whether there is a comma outside of comments.
 fn has_comma(text: &str, range: Range<usize>) -> bool {
-    // A comma before nothing is none of JSON's, so that only comments become blanks.
+    // A comma before nothing would count as a trailing one, so add a value; then only comments become blanks.
     plain(&format!("{} 0", &text[range])).contains(',')
 }
 
@@ -204,7 +204,7 @@ fn value_end(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The blanks at the beginning of the line that holds this place.
+/// The blanks at the beginning of the line with this position.
 fn indentation(text: &str, at: usize) -> &str {
     let line = &text[text[..at].rfind('\n').map_or(0, |end| end + 1)..at];
     &line[..line.len() - line.trim_start().len()]
@@ -272,7 +272,7 @@ mod tests {
         ));
     }
 
-    /// An object as text, with blanks and comments wherever they may be.
+    /// An object as text, with blanks and comments in all possible places.
     fn document() -> impl Strategy<Value = String> {
         let blank = prop::sample::select(vec!["", " ", "\n", "\n\t", "// a, \"}\n", "/* { , */"]);
         let leaf = prop::sample::select(vec!["1", "true", "\"a\\\"},{\"", "null", "[]", "{}", "\"//\""])

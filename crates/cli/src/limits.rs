@@ -1,32 +1,33 @@
-//! How long and how much the commands and the start of a process allow, each with its reason. Those of the
-//! configuration are in `config/limits.rs`.
+//! How long and how much the commands and the start of a process allow, each with its reason.
+//! `config/limits.rs` has the limits of the configuration.
 
 use std::time::Duration;
 
-/// A server of this machine that takes longer to say what models it has is busy loading, or something else; a
-/// session waits for this. What comes later counts from then on.
+/// How long a session waits for a local server to list its models: a slower server is busy loading. A late
+/// answer counts from when it comes.
 pub(crate) const LOCAL_ANSWER: Duration = Duration::from_millis(700);
 
-/// The same for a server elsewhere: asked only when no provider has a model, and a session waits for it.
+/// The same for a server elsewhere. We ask it only if no provider has a model, and a session waits for the
+/// answer.
 pub(crate) const FAR_ANSWER: Duration = Duration::from_secs(2);
 
-/// For what a server of this machine says beside its list, above all how large its window is: it answers at
-/// once, or its list is taken as it is.
+/// How long a local server gets for what it says beside its list, above all the size of its context: it answers
+/// at once, or we take the list alone.
 pub(crate) const DETAILS: Duration = Duration::from_millis(500);
 
-/// The same when a person typed a command for it, and the server may be far away.
+/// The same when a person typed a command for it; the server may be far away.
 pub(crate) const ANSWER: Duration = Duration::from_secs(10);
 
-/// A few megabytes of model data over a slow line.
+/// Enough for a few megabytes of model data over a slow line.
 pub(crate) const DOWNLOAD: Duration = Duration::from_secs(60);
 
-/// Fetched model data as it is kept: it is trimmed to far less.
+/// Size of the stored model data, which is trimmed to far less.
 pub(crate) const MAX_CATALOGUE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Models shown of each provider in the overview: enough to choose from, and all providers fit a screen or two.
+/// Models of each provider in the overview: enough to choose from, while all providers fit a screen or two.
 pub(crate) const OVERVIEW_MODELS: usize = 6;
 
-/// Keys are far shorter; more is a file that came in by mistake.
+/// Keys are far shorter; a longer input is a file piped in by mistake.
 pub(crate) const MAX_KEY_BYTES: u64 = 16 * 1024;
 
 /// A keyring that takes longer without a person being asked is not there.
@@ -40,64 +41,65 @@ pub(crate) const UNLOCK_SECONDS: u64 = 60;
 /// A handful of keys of at most a few kilobytes each; anything larger is the wrong file.
 pub(crate) const MAX_LEDGER_BYTES: u64 = 1024 * 1024;
 
-/// How long a login waits for another one that writes at the same time.
+/// How long a login waits for another process that is writing.
 pub(crate) const LEDGER_WAIT: Duration = Duration::from_secs(5);
 
-/// How long who renews a login waits for another process that does: for one whole answer of an authorization
-/// server, and a little.
+/// How long a process that renews a login waits for another one that does the same: one whole answer of an
+/// authorization server, and a little more.
 pub(crate) const LOGIN_WAIT: Duration = Duration::from_secs(45);
 
-/// A project's configuration, or one of its agents: a page or two.
+/// One file of a project's configuration or agents, usually a page or two.
 pub(crate) const MAX_TRUST_FILE_BYTES: u64 = 256 * 1024;
 
-/// Agents of one project.
+/// Most files of one project that we read.
 pub(crate) const TRUST_FILES: usize = 200;
 
-/// What was consented to in thousands of projects.
+/// Room for the consents of thousands of projects.
 pub(crate) const MAX_TRUST_BYTES: u64 = 16 * 1024 * 1024;
 
-/// A word from a model that has to be loaded first; a person waits for it.
+/// Enough for one word from a model that must load first; a person waits for it.
 pub(crate) const DOCTOR_ANSWER: Duration = Duration::from_secs(30);
 
-/// Below the first a session may end in the middle of an answer; below the second it will soon.
+/// Below the first a session may break off in the middle of an answer; below the second it soon will.
 pub(crate) const SPACE_NEEDED: u64 = 16 * 1024 * 1024;
 pub(crate) const SPACE_WANTED: u64 = 512 * 1024 * 1024;
 
-/// Of a project's configuration in a question: a longer one can't be read in a form; `attache trust` shows it.
+/// How much of a project's configuration a question shows: people cannot read more in a form, and
+/// `attache trust` shows all.
 pub(crate) const MAX_CONSENT_BYTES: usize = 16 << 10;
 
-/// How long a command waits for servers to connect: a program that is fetched before its first start takes
-/// half a minute.
+/// How long a command waits for servers to connect: a program that must be downloaded first takes half a
+/// minute.
 pub(crate) const MCP_LOOK: Duration = Duration::from_secs(60);
 
-/// Files of other agents keep their whole history beside their servers.
+/// Files of other agents keep their whole history beside their list of servers.
 pub(crate) const MAX_CONFIG_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// One attachment of a prompt, or what is piped in: what agents take at most of one block.
+/// One attachment of a prompt, or the piped input: the most that agents accept in one block.
 pub(crate) const ATTACHED_BYTES: u64 = 20 * 1024 * 1024;
 
-/// A schema is read, sent with the prompt, and sent again with each mistake.
+/// We read a schema, send it with the prompt, and send it again after each mistake.
 pub(crate) const SCHEMA_BYTES: u64 = 256 * 1024;
 
-/// What may lie unread between a client and the agent of this process: some large updates.
+/// How many unread bytes fit between a client and the agent of this process: several large updates.
 pub(crate) const CHAT_PIPE_BYTES: usize = 256 * 1024;
 
-/// A session of another agent: the same as an export of ours may have.
+/// A session of another agent, with the limit of our own exports.
 pub(crate) const FOREIGN_FILE_BYTES: u64 = 512 * 1024 * 1024;
 
-/// One entry of it; pictures are among them.
+/// One entry of such a session, which may contain pictures.
 pub(crate) const FOREIGN_LINE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What is read of each for the list: the first prompt, and above it what the program tells its model.
+/// How much of each session we read for the list: enough for the first prompt and the system prompt before it.
 pub(crate) const FOREIGN_HEAD_BYTES: u64 = 1024 * 1024;
 
-/// Directories below each other: the deepest are those of days.
+/// Depth of nested directories; directories per day are the deepest.
 pub(crate) const FOREIGN_DEPTH: usize = 6;
 
-/// Characters of a title that is the first line of a prompt.
+/// Characters of a title made from the first line of a prompt.
 pub(crate) const FOREIGN_TITLE_CHARS: usize = 100;
 
-/// A picture of a prompt, in base64, that is kept within its part.
+/// A base64 picture up to this size stays within its part.
 pub(crate) const FOREIGN_PICTURE_BYTES: usize = 1024 * 1024;
 
 /// A command, an agent or the text of a skill of another agent: far more than a model should be told.
@@ -110,17 +112,17 @@ pub(crate) const FOREIGN_SKILL_BYTES: u64 = 16 * 1024 * 1024;
 /// How long another agent may hold its database against a reader.
 pub(crate) const FOREIGN_WAIT: Duration = Duration::from_secs(2);
 
-/// Lines of the access log that wait for who reads it; further ones are counted and left out.
+/// Lines of the access log that wait to be written; we count further ones and drop them.
 pub(crate) const ACCESS_LOG_LINES: usize = 4_096;
 
-/// How long the last lines of the access log may take to leave.
+/// How long we wait to write the last lines of the access log.
 pub(crate) const ACCESS_LOG_END: Duration = Duration::from_millis(200);
 
-/// How long the shared server may take to start, or to end so that another one can.
+/// How long the shared server may take to start, or to end before another one starts.
 pub(crate) const DAEMON_START: Duration = Duration::from_secs(30);
 
-/// How often the shared server looks whether it is needed, and its clients whether it lives.
+/// How often the shared server checks whether it is still needed, and its clients whether it is alive.
 pub(crate) const DAEMON_LOOK: Duration = Duration::from_secs(1);
 
-/// Of what a server has said that did not start.
+/// How much output of a server that failed to start we show.
 pub(crate) const DAEMON_LOG_SHOWN: usize = 1_000;

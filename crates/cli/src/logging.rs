@@ -1,5 +1,5 @@
-//! Logging: to stderr or to a file under `logs/`, never to stdout. A reader that stalls or is gone costs log
-//! lines, nothing else: a thread of its own writes them from a bounded queue.
+//! Logging: to stderr or to a file under `logs/`, never to stdout. If the reader stalls or leaves, we only lose
+//! log lines: a separate thread writes them from a bounded queue.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -18,13 +18,13 @@ use crate::args::Args;
 use crate::config::ProcessEnvironment;
 use crate::dirs::{Dirs, append_private_file, create_private_directory};
 
-/// Lines waiting for the writing thread; what comes while it is full is counted and left out.
+/// Lines that wait for the writing thread; while the queue is full, we count further lines and drop them.
 const QUEUE_LINES: usize = 1024;
 
-/// A log file larger than this is set aside when the next process starts; one older generation is kept.
+/// A larger log file is renamed when the next process starts; one older file stays.
 const MAX_FILE_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How long the end of the process waits for the last lines to be written.
+/// How long the end of the process waits for the last lines.
 const FLUSH_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +35,8 @@ pub(crate) enum Destination {
 }
 
 impl Destination {
-    /// An editor rarely shows stderr, so the agent logs to a file; whoever types `-v`, or another command,
-    /// reads along.
+    /// Editors rarely show stderr, so the agent logs to a file; a person who types `-v`, or another command,
+    /// reads stderr.
     pub(crate) fn of(args: &Args, dirs: &Dirs) -> Self {
         match args.runs_an_agent() && args.global.verbosity == 0 {
             true => Self::Directory(dirs.logs.clone()),
@@ -45,12 +45,12 @@ impl Destination {
     }
 }
 
-/// Keeps the log going; dropping it writes out what waits, but never hangs.
+/// Keeps the log running. Dropping it writes the waiting lines, but never hangs.
 #[derive(Debug)]
 pub(crate) struct Logging {
     sender: Option<SyncSender<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
-    /// Why the lines do not go where they should.
+    /// Why the lines do not go to the requested place.
     warning: Option<String>,
 }
 
@@ -60,15 +60,15 @@ impl Logging {
     }
 }
 
-/// Starts logging for this process, panics included. `ATTACHE_LOG` (`debug`, `attache_core=trace,warn` …) wins
-/// over the number of `-v`.
+/// Starts logging for this process, panics included. `ATTACHE_LOG` (`debug`, `attache_core=trace,warn` …)
+/// overrides the number of `-v`.
 pub(crate) fn start(
     destination: Destination,
     verbosity: u8,
     environment: &ProcessEnvironment,
 ) -> anyhow::Result<Logging> {
     let (output, warning) = open(&destination);
-    // A person reads what was meant for a file.
+    // A person will now read what was meant for a file.
     let destination = if warning.is_some() { Destination::Stderr } else { destination };
     let filter = match environment.text("ATTACHE_LOG") {
         Some(directives) => EnvFilter::try_new(directives).map_err(|error| {
@@ -85,15 +85,15 @@ pub(crate) fn start(
         .log_internal_errors(false)
         .try_init()
         .map_err(|error| anyhow::anyhow!("logging can't start: {error}"))?;
-    // The usual hook writes to stderr directly and would block behind a reader that stalls.
+    // The default hook writes to stderr directly and would block on a reader that stalls.
     std::panic::set_hook(Box::new(|panic| tracing::error!(target: PANIC, "panic: {panic}")));
     Ok(logging)
 }
 
-/// What a panic is logged as.
+/// The log target of a panic.
 const PANIC: &str = "panic";
 
-/// A person who types a command is told what matters in sentences, by the command; the log is for `-v`.
+/// For people the command itself writes what matters, in sentences; the log needs `-v`.
 fn level(destination: &Destination, verbosity: u8) -> &'static str {
     match (verbosity, destination) {
         (0, Destination::Stderr) => "off,panic=error",
@@ -104,7 +104,7 @@ fn level(destination: &Destination, verbosity: u8) -> &'static str {
     }
 }
 
-/// A log that can't be opened is no reason not to work: stderr takes its place and the warning says why.
+/// A log that cannot be opened does not stop the work: stderr replaces it, and the warning says why.
 fn open(destination: &Destination) -> (Box<dyn Write + Send>, Option<String>) {
     match destination {
         Destination::Stderr => (Box::new(io::stderr()), None),
@@ -137,7 +137,8 @@ fn queue(output: Box<dyn Write + Send>) -> io::Result<(LogQueue, Logging)> {
     Ok((queue, Logging { sender: Some(sender), thread: Some(thread), warning: None }))
 }
 
-/// An empty line is the sign to stop: the queue's own end would not come while the subscriber lives.
+/// Writes lines until an empty one, which tells it to stop: the channel closes too late, because the subscriber
+/// keeps a sender.
 fn write_lines(lines: &Receiver<Vec<u8>>, mut output: Box<dyn Write + Send>, left_out: &AtomicU64) {
     for line in lines {
         if line.is_empty() {
@@ -148,12 +149,12 @@ fn write_lines(lines: &Receiver<Vec<u8>>, mut output: Box<dyn Write + Send>, lef
             let note = format!("({missing} log lines left out: their reader was too slow)\n");
             ignore(output.write_all(note.as_bytes()));
         }
-        // A file of the log is looked at in a terminal, too.
+        // People look at log files in a terminal, too.
         ignore(output.write_all(legible(&String::from_utf8_lossy(&line)).as_bytes()));
     }
 }
 
-/// A log whose reader is gone (closed stderr, full disk) has no reader left to tell.
+/// If the log's reader is gone (closed stderr, full disk), there is nowhere to report that.
 fn ignore(result: io::Result<()>) {
     drop(result);
 }
@@ -163,7 +164,7 @@ impl Drop for Logging {
         let deadline = Instant::now() + FLUSH_WAIT;
         let (Some(sender), Some(thread)) = (self.sender.take(), self.thread.take()) else { return };
         while !thread.is_finished() && Instant::now() < deadline {
-            // Queue full: the thread is still at work or stuck; the deadline decides.
+            // The queue is full: the thread is still at work or stuck; wait until the deadline.
             if sender.try_send(Vec::new()).is_ok() {
                 break;
             }
@@ -223,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Waits for its lock on every write, as a pipe without a reader would.
+    /// Blocks on its lock at every write, like a pipe without a reader.
     struct Stalled(Arc<Mutex<()>>, Shared);
 
     impl Write for Stalled {

@@ -1,4 +1,4 @@
-//! The binary `attache`: reads arguments, environment and configuration once, composes the rooms, runs one
+//! The binary `attache`: reads arguments, environment and configuration once, connects the crates, runs one
 //! command.
 
 use std::process::ExitCode;
@@ -66,7 +66,7 @@ mod web_search;
 mod when;
 
 fn main() -> ExitCode {
-    // Before anything else: the helper of a sandbox has nothing of ours to read or to start.
+    // Before anything else: the helper of a sandbox must not read or start anything of ours.
     if let Some(code) = attache_sandbox::run_if_asked() {
         return code;
     }
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
     match run(&args) {
         Ok(code) => code,
         Err(error) => {
-            // One line that says what went wrong, with what caused it.
+            // One line that says what went wrong and what caused it.
             answer::note(&format!("attache: {error:#}"));
             if args.serves_an_editor() {
                 acp::refuse_from_the_start(&format!("{error:#}"));
@@ -98,8 +98,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and version are answers, and everything else is told on stderr; an editor with a wrong option for its
-/// agent is told over the protocol, too.
+/// Prints help and version as answers, and everything else on stderr. If an editor started its agent with a
+/// wrong option, we also tell it over the protocol.
 fn refuse_usage(usage: &clap::Error) -> ExitCode {
     let for_an_editor = std::env::args_os().nth(1).is_some_and(|command| command == "acp");
     if usage.use_stderr() && for_an_editor && !answer::is_typed() {
@@ -110,7 +110,7 @@ fn refuse_usage(usage: &clap::Error) -> ExitCode {
     if usage.use_stderr() {
         usage.exit();
     }
-    // Help that was not printed is no success.
+    // If the help could not be printed, the command has failed.
     let help = usage.render();
     let help = match Paint::for_answers() {
         Paint::Coloured => help.ansi().to_string(),
@@ -156,7 +156,7 @@ fn run(args: &Args) -> Result<ExitCode> {
     let destination = logging::Destination::of(args, &dirs);
     let logging = logging::start(destination, args.global.verbosity, &environment)?;
     let sources = Sources::new(config, dirs, &environment);
-    // Where nothing at all can be written, the command says that, and once is enough.
+    // If we cannot create our directories either, the command itself reports that; once is enough.
     if let Some(warning) = logging.warning()
         && sources.dirs.create().is_ok()
     {
@@ -167,15 +167,15 @@ fn run(args: &Args) -> Result<ExitCode> {
     if args.acp().is_none() {
         tell_troubles(args, &sources);
     }
-    // A read of stdin that never ends must not keep the process.
+    // A read of stdin that never ends must not keep the process alive.
     runtime.shutdown_background();
     drop(logging);
     code
 }
 
-/// What worked less well than asked for, in a sentence each. An editor is told with the next session.
+/// Reports what works less well than requested, in a sentence each. An editor gets it with its next session.
 fn tell_troubles(args: &Args, sources: &Sources) {
-    // Its findings say the same, with what to do.
+    // The doctor reports the same, with what to do.
     if matches!(args.command, Some(CliCommand::Doctor(_))) {
         return;
     }
@@ -228,7 +228,7 @@ async fn command(args: &Args, sources: &Sources) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A chat that is to share a server knows its address from here on.
+/// Sets the address of the shared server for a chat that wants one.
 async fn shared(sources: &Sources, args: &ChatArgs) -> Result<ChatArgs> {
     let connect = match args.shared {
         true => daemon::address(sources).await?,
@@ -237,7 +237,7 @@ async fn shared(sources: &Sources, args: &ChatArgs) -> Result<ChatArgs> {
     Ok(ChatArgs { connect, ..args.clone() })
 }
 
-/// A user who types the command by hand most likely wanted something else.
+/// A user who types this command by hand most likely wanted another one.
 const ACP_ON_A_TERMINAL: &str = "\
 attache acp is what an editor starts: it waits for ACP messages, one JSON object per line, on standard input.
   attache                     talk to the agent here
@@ -245,5 +245,5 @@ attache acp is what an editor starts: it waits for ACP messages, one JSON object
   attache demo                see a whole session in this terminal
 Ctrl-D ends it.";
 
-/// One for the turn, one for the connection: the store and the pipes have threads of their own.
+/// One for the turn, one for the connection: the store and the pipes have their own threads.
 const WORKERS: usize = 2;

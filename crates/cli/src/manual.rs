@@ -10,7 +10,7 @@ use clap_mangen::Man;
 
 use crate::args::Args;
 
-/// Writes `attache.1`, `attache-acp.1` and so on; replaces those that are there.
+/// Writes `attache.1`, `attache-acp.1` and so on; replaces existing ones.
 pub(crate) fn write(directory: &Path) -> Result<()> {
     fs::create_dir_all(directory).with_context(|| format!("can't make {}", directory.display()))?;
     let mut root = Args::command();

@@ -83,7 +83,7 @@ fn line(text: &mut String, status: &ServerStatus) {
             format!(": {}, {}", counted(tools.len(), "tool"), counted(prompts.len(), "prompt"))
         }
         ServerState::Connecting => String::new(),
-        // Nobody tries again once this command has ended.
+        // The command ends here, so nothing will try again.
         ServerState::Failed(why) => {
             format!(": {}", why.rsplit_once(TRIED_AGAIN).map_or(&**why, |(why, _)| why))
         }
@@ -144,7 +144,7 @@ fn remove(sources: &Sources, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The servers as a session in the current directory would have them; with a name only that one.
+/// The servers as a session in the current directory would have them; with a name, only that one.
 async fn open(sources: &Sources, only: Option<&str>) -> Result<Arc<dyn SessionServers>> {
     let (config, dirs) = (&sources.config, &sources.dirs);
     let root = std::env::current_dir().context("the current directory can't be found")?;

@@ -1,5 +1,5 @@
-//! `attache models`: which models can be used now, how large they are, what they take and cost; and why the
-//! others can't.
+//! `attache models`: which models the user can use now, how large they are, what they take and cost; and why
+//! the others do not work.
 
 use std::fmt::Write as _;
 
@@ -29,18 +29,18 @@ pub(crate) async fn run(sources: &Sources, args: &ModelsArgs) -> Result<()> {
     }
 }
 
-/// A provider with what is known of it now.
+/// A provider with what we know of it now.
 struct LookedAt<'a> {
     standing: &'a Standing<'a>,
     models: Vec<ModelInfo>,
     trouble: Option<Unusable>,
 }
 
-/// Why a provider can't be used now.
+/// Why the user cannot use a provider now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Unusable {
     reason: String,
-    /// What to do about it, where the reason does not say so; else empty.
+    /// What to do about it, if the reason does not say so; else empty.
     fix: String,
 }
 
@@ -57,7 +57,7 @@ async fn overview(sources: &Sources) -> Result<()> {
     let looked: Vec<LookedAt<'_>> = join_all(looked).await;
     let mut text = default_line(sources, &live, &looked)?;
     let (mut usable, mut rest) = (String::new(), String::new());
-    // A reason that several share is said once, with the first of them.
+    // If several providers share a reason, print it once, with the first of them.
     let mut told: Vec<(&Unusable, &str)> = Vec::new();
     for LookedAt { standing, models, trouble } in &looked {
         let name = &standing.provider.name;
@@ -88,7 +88,7 @@ async fn overview(sources: &Sources) -> Result<()> {
     Ok(())
 }
 
-/// What new sessions get. A model that can't be used is called so; why is told below.
+/// The model of new sessions. Marks one that cannot be used; the text below says why.
 fn default_line(sources: &Sources, live: &LiveProviders, looked: &[LookedAt<'_>]) -> Result<String> {
     let mut text = String::new();
     let is_in_trouble = |provider: &str| {
@@ -130,7 +130,7 @@ fn default_line(sources: &Sources, live: &LiveProviders, looked: &[LookedAt<'_>]
     Ok(text)
 }
 
-/// Where the provider lists its models, one that is not among them is most likely a slip.
+/// If the provider lists its models, a name that is not among them is most likely a typing error.
 fn not_listed(model: &ModelRef, looked: &[LookedAt<'_>]) -> Option<String> {
     let provider = looked.iter().find(|looked| looked.standing.provider.name == model.provider_id)?;
     let ids: Vec<&str> = provider.models.iter().map(|info| info.model.model_id.as_str()).collect();
@@ -153,7 +153,7 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
     let found = running.get(name).map(Vec::as_slice);
     let LookedAt { mut models, trouble, .. } = look(standing, found, &live, &sources.opener).await;
     if models.is_empty() {
-        // One that has no key yet: what it would have.
+        // A provider without a key: show the models it would have.
         models = sources.opener.listed(standing.provider, &[]);
     }
     if models.is_empty()
@@ -180,7 +180,7 @@ async fn one(sources: &Sources, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Asks a server of the user's own; `running` is what one on its usual port has said already.
+/// Asks a local server; `running` is what the server on its usual port has already answered.
 async fn look<'a>(
     standing: &'a Standing<'a>,
     running: Option<&[ModelInfo]>,
@@ -223,7 +223,7 @@ async fn look<'a>(
     LookedAt { standing, models, trouble }
 }
 
-/// Whether a server that gave no list may answer prompts all the same: some have no list.
+/// Whether a server that gave no list may still answer prompts: some have no list.
 fn may_answer(failure: &ListFailure) -> bool {
     match failure {
         ListFailure::Empty => true,
@@ -239,7 +239,7 @@ fn may_answer(failure: &ListFailure) -> bool {
     }
 }
 
-/// A local server that does not run is said in one line: there are several, and most users have none.
+/// Mentions a local server that does not run in one line: there are several, and most users have none.
 fn told(standing: &Standing<'_>, diagnosis: ProviderDiagnosis, failure: &ListFailure) -> Unusable {
     match (failure, standing.provider.is_stated()) {
         (ListFailure::Discover(DiscoverError::Unreachable { .. }), false) => {
@@ -325,7 +325,7 @@ fn trimmed(number: f64, decimals: usize) -> String {
     }
 }
 
-/// What it takes beside text, and whether it can be told how much to think.
+/// What it takes beside text, and whether it has thought levels.
 fn takes(info: &ModelInfo) -> String {
     let marks = [
         (info.images, "images"),

@@ -21,7 +21,7 @@ pub(crate) enum Paint {
 }
 
 impl Paint {
-    /// Colours on a terminal, unless the user said no.
+    /// Colours on a terminal, unless the user turned them off.
     pub(crate) fn for_answers() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         if wanted && answer::is_seen() { Self::Coloured } else { Self::Plain }

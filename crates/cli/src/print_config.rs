@@ -1,5 +1,5 @@
-//! `--print-config`: the settings in force as TOML that can be read back, each with a comment that says where
-//! it came from.
+//! `--print-config`: the settings in force as TOML that attache can read back, each with a comment that says
+//! where it came from.
 
 mod agent;
 mod hidden;
@@ -23,8 +23,8 @@ use crate::providers::{
 };
 use crate::setup::Sources;
 
-/// As it is for a session in this directory. Providers without a key that the configuration does not mention
-/// are left out: they have their vendors' settings.
+/// The settings of a session in this directory. Leaves out providers that have no key and that the
+/// configuration does not mention: they have their vendors' settings.
 pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     let keys = sources.credentials.read();
     let (config, project) = configuration_in(directory, &sources.config, &sources.dirs.trust_file);
@@ -97,7 +97,7 @@ pub(crate) fn text(sources: &Sources, directory: &Path) -> String {
     page.0
 }
 
-/// Grows by whole lines.
+/// A text that grows by whole lines.
 struct ConfigPage(String);
 
 impl ConfigPage {
@@ -189,7 +189,7 @@ impl ConfigPage {
         self.entry("enabled", *enabled, origin);
     }
 
-    /// In one line, so that what follows it is the server's again.
+    /// An inline table, so that the keys after it still belong to the server.
     fn oauth(&mut self, settings: &OAuthSettings, origin: &SettingOrigin) {
         let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
         let mut shown = InlineTable::new();
@@ -236,7 +236,7 @@ impl ConfigPage {
                 let headers: InlineTable = value.iter().map(|(name, value)| (name, value)).collect();
                 self.entry("headers", headers, origin);
             }
-            // Those of a variable may hold keys.
+            // Values from a variable may contain keys.
             Some(Sourced { value, origin }) => {
                 let names: Vec<String> = value.iter().map(|(name, _)| one_line(name)).collect();
                 self.line(&format!("# headers: {}  # {}", names.join(", "), one_line(&origin.to_string())));
@@ -273,7 +273,7 @@ impl ConfigPage {
                 if let Some(base_url) = &wire.base_url {
                     self.entry("base_url", base_url.value.as_str(), &base_url.origin);
                 }
-                // A vendor's usual variables need not be said, and may be several.
+                // A vendor's default variables need no mention, and there may be several.
                 if let (SettingOrigin::File { .. }, [variable]) =
                     (&wire.key_variables.origin, wire.key_variables.value.as_slice())
                 {
@@ -309,12 +309,12 @@ impl ConfigPage {
         }
     }
 
-    /// TOML holds Unicode only: a path with other bytes is shown with replacement characters.
+    /// TOML holds only Unicode: other bytes of a path become replacement characters.
     fn path(&mut self, name: &str, path: &Sourced<impl AsRef<Path>>) {
         self.entry(name, path.value.as_ref().to_string_lossy().as_ref(), &path.origin);
     }
 
-    /// All our numbers are bounded far below what TOML can hold.
+    /// All our numbers are far below TOML's limit.
     fn number(&mut self, name: &str, number: u64, origin: &SettingOrigin) {
         self.entry(name, i64::try_from(number).unwrap_or(i64::MAX), origin);
     }
@@ -329,7 +329,7 @@ impl ConfigPage {
     }
 }
 
-/// Where the key is or would come from; never the key.
+/// Where the key is, or would come from; never the key.
 fn key_state(standing: &Standing<'_>) -> String {
     match &standing.state {
         ProviderState::Scripted => "none needed".to_owned(),
@@ -364,7 +364,7 @@ fn key(name: &str) -> String {
     Key::new(name).display_repr().into_owned()
 }
 
-/// A value on one line. The library may choose a multi-line string, behind which a comment is hard to see.
+/// A value on one line. The library might choose a multi-line string, where a comment after it is hard to see.
 fn basic_value(value: Value) -> String {
     let Value::String(text) = &value else { return value.to_string() };
     let mut quoted = String::from("\"");
@@ -382,7 +382,7 @@ fn basic_value(value: Value) -> String {
     quoted
 }
 
-/// Paths may hold anything; a comment must not end early.
+/// Paths may contain anything, even a line break, which would end the comment early.
 fn one_line(text: &str) -> String {
     legible_line(text)
 }

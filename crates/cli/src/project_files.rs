@@ -1,5 +1,5 @@
-//! The files of a project that need consent, as they are: configuration, servers, agents, and what hooks may
-//! run.
+//! The files of a project that need consent, as they are: configuration, servers, agents, and the scripts that
+//! hooks may run.
 
 use std::io;
 use std::os::unix::fs::FileTypeExt;
@@ -19,19 +19,19 @@ pub(crate) const PROJECT_CONFIG: &str = ".attache/config.toml";
 /// Directories whose Markdown files are agents, with JSON Schemas beside them.
 pub(crate) const PROJECT_AGENTS: [&str; 2] = [".attache/agents", CLAUDE_AGENTS];
 
-/// A directory whose files hooks may run; no tool and no command of a session can change them.
+/// Hooks may run files of this directory; no tool and no command of a session can change them.
 const PROJECT_HOOKS: &str = ".attache/hooks";
 
-/// The files of a project that need consent, as they were read: what is judged is what is followed.
+/// The files of a project that need consent, read once: sessions use the same bytes that the user judged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProjectFiles {
-    /// Every link followed.
+    /// With every link resolved.
     pub(crate) project: PathBuf,
     /// Paths below the project, each with its text.
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
-    /// Those that can't be used, with the reason.
+    /// Files that we cannot use, with the reason.
     pub(crate) left_out: Vec<String>,
-    /// Something that hooks may run and that consent can't cover, because it is not among the files.
+    /// A file that hooks may run but consent cannot cover, because it is not in `files`.
     pub(crate) unseen_script: Option<String>,
 }
 
@@ -51,10 +51,10 @@ impl ProjectFiles {
         Ok(found)
     }
 
-    /// What lies beside the configuration for its hooks to run, at any depth. A hook can run whatever is there,
-    /// also what is not among the files: then none of them runs.
+    /// Adds the files beside the configuration that its hooks may run, at any depth. A hook can run any file
+    /// there, even one we left out of the list; if there is such a file, no hook runs.
     fn scripts(&mut self) {
-        // Only what lies there under this very name is out of an agent's reach.
+        // Only files under exactly this name are out of an agent's reach.
         let place = self.project.join(PROJECT_HOOKS);
         if place.canonicalize().is_ok_and(|real| real != place) {
             return self.unseen(Path::new(PROJECT_HOOKS), "a link leads there");
@@ -102,10 +102,11 @@ impl ProjectFiles {
         self.files.iter().find(|(known, _)| known == path).map(|(_, bytes)| bytes.as_slice())
     }
 
-    /// A file that leads out of the project is none of its own.
+    /// Adds a file, unless a link leads out of the project.
     fn file(&mut self, path: &Path) {
         let Ok(real) = self.project.join(path).canonicalize() else { return };
-        // While a command of another session runs, its sandbox holds such names by sockets: nothing is there.
+        // While a command of another session runs, its sandbox puts sockets at such names to reserve them:
+        // there is no file.
         if real.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
             return;
         }
@@ -120,7 +121,7 @@ impl ProjectFiles {
     }
 }
 
-/// The names in a directory, in order; none where there is no directory.
+/// The names in a directory, in order; none if the directory does not exist.
 pub(crate) fn file_names(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = directory.read_dir() else { return Vec::new() };
     let mut names: Vec<PathBuf> =
@@ -129,7 +130,7 @@ pub(crate) fn file_names(directory: &Path) -> Vec<PathBuf> {
     names
 }
 
-/// A file that is small enough, or why it can't be used.
+/// The content of a file that is small enough, or why we cannot use it.
 pub(crate) fn small_file(real: &Path) -> Result<Vec<u8>, String> {
     match regular_file::read(real, MAX_TRUST_FILE_BYTES) {
         Ok(bytes) if bytes.len() as u64 > MAX_TRUST_FILE_BYTES => {

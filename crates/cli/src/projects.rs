@@ -1,5 +1,5 @@
-//! The projects of this machine: which of their files need consent, what was consented to, and what follows
-//! from that for their sessions. The agents of the user are read here, too: a session has both.
+//! The projects of this machine: which of their files need consent, what users consented to, and what that
+//! means for their sessions. Also reads the user's agents, because a session has both.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,14 +28,14 @@ mod shown;
 pub(crate) use shown::shown;
 use shown::told_then;
 
-/// Says what a project's configuration changes in its sessions, and which agents they have.
+/// Says what a project's configuration changes in its sessions, and which agents they get.
 #[derive(Clone, Debug)]
 pub(crate) struct HostProjects {
     config: Arc<Config>,
     trust_file: PathBuf,
     agents: AgentSources,
     foreign: ForeignHost,
-    /// What somebody was asked about in this process. Why a lock: sessions are opened side by side.
+    /// What we asked users about in this process. A lock, because sessions open in parallel.
     asked: Arc<Mutex<Vec<(PathBuf, TrustContent)>>>,
 }
 
@@ -101,7 +101,7 @@ impl HostProjects {
         Self { config, trust_file, agents, foreign: foreign.clone(), asked: Arc::default() }
     }
 
-    /// With those that live elsewhere; a project's win where it has one of the same name.
+    /// Adds the agents that run elsewhere; a project's agent wins over one of the same name.
     fn with_foreign(&self, agents: &Agents, found: &ProjectFiles, of_project: &[ConfiguredAgent]) -> Agents {
         let own = self.foreign.with(agents, &self.config.agents, &self.config.file);
         self.foreign.with(&own, of_project, &found.project)
@@ -140,21 +140,21 @@ impl HostProjects {
         settings
     }
 
-    /// What of a project's files is not used even where it is trusted, each with its place. Blocks.
+    /// What we do not use of a project's files even if the user trusts it, each with its position. Blocks.
     pub(crate) fn mistakes(&self, found: &ProjectFiles) -> Vec<String> {
         let mut mistakes = match configured(&self.config, found) {
             Ok(configured) => configured.refused,
             Err(problem) => problem.lines().map(str::to_owned).collect(),
         };
         mistakes.extend(mistakes_of_files(found));
-        // Those of the user are no business of the project.
+        // The user's own mistakes do not belong to the project.
         let own = found.project.display().to_string();
         let left_out = self.agents.load(Some(found)).left_out;
         mistakes.extend(left_out.into_iter().filter(|line| line.starts_with(&own)));
         mistakes
     }
 
-    /// What is said of an agent that sessions here do not have: why, as far as that is known. Blocks.
+    /// What we say about an agent that sessions here do not have, and why, as far as we know. Blocks.
     pub(crate) fn unknown_agent(&self, root: &Path, id: &str) -> String {
         let found = ProjectFiles::find(root).unwrap_or_default();
         let trusted = self.trusted(&found, &mut Vec::new());
@@ -176,7 +176,7 @@ impl HostProjects {
         self.with_foreign(&loaded.agents, &found, &elsewhere).unknown_mode("agent", id)
     }
 
-    /// The files, if the user consented to what they hold.
+    /// The files, if the user consented to their content.
     fn trusted<'a>(
         &self,
         found: &'a ProjectFiles,
@@ -197,7 +197,7 @@ impl HostProjects {
         let how =
             format!("To see it and to trust it: /trust, or attache trust {}", shell_word(&found.project));
         match trust {
-            // Who declined knows.
+            // A user who declined needs no reminder.
             Trust::NotNeeded | Trust::Declined => None,
             Trust::Given => Some(found),
             Trust::NeverGiven => {
@@ -257,7 +257,7 @@ fn notice(title: &str, description: String) -> ProjectNotice {
     ProjectNotice { title: title.to_owned(), description }
 }
 
-/// The configuration of a session in this directory, and in one line what there is of the project's own.
+/// The configuration of a session in this directory, and one line about the project's own.
 pub(crate) fn configuration_in(root: &Path, config: &Config, trust_file: &Path) -> (Config, Option<String>) {
     let unchanged = |said: Option<String>| (config.clone(), said);
     let Ok(found) = ProjectFiles::find(root) else { return unchanged(None) };
@@ -291,7 +291,7 @@ fn configured(config: &Config, found: &ProjectFiles) -> Result<ProjectConfig, St
     Ok(configured)
 }
 
-/// What consent is missing for.
+/// What the user has not consented to.
 fn missing_consent(trust_file: &Path, root: &Path, asked: AskedBefore) -> Option<ConsentRequest> {
     let found = ProjectFiles::find(root).ok()?;
     let content = found.content();
@@ -303,7 +303,7 @@ fn missing_consent(trust_file: &Path, root: &Path, asked: AskedBefore) -> Option
         Trust::Outdated(changes) => Some(changes),
     };
     let text = visible_block(&shown(&found, changes.as_deref(), consents.servers(&found.project)));
-    // Nobody agrees to what was not shown.
+    // Users cannot agree to what we did not show.
     if text.len() > MAX_CONSENT_BYTES {
         return None;
     }
@@ -312,7 +312,7 @@ fn missing_consent(trust_file: &Path, root: &Path, asked: AskedBefore) -> Option
     Some(ConsentRequest { project: found.project, text, content })
 }
 
-/// Whether a person who has declined is asked again.
+/// Whether to ask a person again who has declined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AskedBefore {
     IsEnough,
@@ -323,7 +323,7 @@ fn longest_run(text: &str, wanted: char) -> usize {
     text.split(|character| character != wanted).map(str::len).max().unwrap_or(0)
 }
 
-/// A path as it can be pasted into a shell.
+/// A path in a form that can be pasted into a shell.
 pub(crate) fn shell_word(path: &Path) -> String {
     let text = path.display().to_string();
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+@%=:,".contains(c);

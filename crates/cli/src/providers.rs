@@ -1,4 +1,5 @@
-//! The providers as they are now: which can be used, with whose key, and why the others can't. Sends nothing.
+//! The providers in their current state: which are usable, with whose key, and why the others are not. Sends
+//! nothing.
 
 use attache_core::ports::store::ModelRef;
 use attache_models::{KeyNeed, ScriptModel};
@@ -18,7 +19,7 @@ pub(crate) use live::LiveProviders;
 pub(crate) use open::Opener;
 pub(crate) use words::{THREE_WAYS_LISTED, how_to_get_a_key, how_to_give_an_address, unknown, why_not};
 
-/// One provider and whether it can be used.
+/// One provider and whether it is usable.
 #[derive(Clone, Debug)]
 pub(crate) struct Standing<'a> {
     pub(crate) provider: &'a Provider,
@@ -29,14 +30,14 @@ pub(crate) struct Standing<'a> {
 pub(crate) enum ProviderState {
     /// Answers from a file.
     Scripted,
-    /// Can be asked. Without a key it needs none.
+    /// Usable. Without a key here it needs none.
     Ready(Option<ApiKey>),
-    /// A local server that is not configured: it can be used if it runs.
+    /// A local server that is not configured: usable if it runs.
     PerhapsRunning,
     NoKey,
-    /// Its address is the user's own, and was not given (azure).
+    /// Its address depends on the user, who did not give one (azure).
     NoAddress,
-    /// There may be a key, in a file that must not be used.
+    /// There may be a key, in a file that we must not use.
     KeyTrouble(LedgerError),
 }
 
@@ -49,7 +50,7 @@ impl Standing<'_> {
         }
     }
 
-    /// Somebody configured it, or it has a key.
+    /// The user configured it, or it has a key.
     pub(crate) fn is_worth_telling(&self) -> bool {
         match (&self.state, &self.provider.wire) {
             (ProviderState::Ready(Some(_)), _) | (_, ProviderWire::Script { .. }) => true,
@@ -58,12 +59,12 @@ impl Standing<'_> {
     }
 }
 
-/// All providers, in the order in which a default is looked for: those of the file, then the vendors.
+/// All providers, in the order in which we look for a default: those of the file, then the vendors.
 pub(crate) fn standings<'a>(config: &'a Config, keys: &Keys) -> Vec<Standing<'a>> {
     config.providers.iter().map(|provider| Standing { provider, state: state(provider, keys) }).collect()
 }
 
-/// The model of new sessions where none is configured, as far as that is known without asking anybody.
+/// The model of new sessions if none is configured, as far as we know it without asking a server.
 pub(crate) fn usual_model(standings: &[Standing<'_>], opener: &Opener) -> Option<ModelRef> {
     standings.iter().find_map(|standing| {
         let provider = standing.provider;
@@ -78,8 +79,8 @@ pub(crate) fn usual_model(standings: &[Standing<'_>], opener: &Opener) -> Option
     })
 }
 
-/// The model for titles of new sessions where none is configured: the small one of the vendor whose model they
-/// get, if it has a key. A session that goes over to another vendor takes that one's.
+/// The model for titles of new sessions if none is configured: the small model of the vendor whose model they
+/// use, if it has a key. A session that changes to another vendor uses that vendor's.
 pub(crate) fn usual_small_model(
     config: &Config,
     standings: &[Standing<'_>],
@@ -120,13 +121,13 @@ fn state(provider: &Provider, keys: &Keys) -> ProviderState {
 /// Whether a request without a key makes sense.
 fn key_need(provider: &Provider, wire: &HttpWire) -> KeyNeed {
     let names_a_variable = wire.key_variables.origin != SettingOrigin::Default;
-    // A gateway on this machine in place of the vendor usually has the key itself.
+    // A gateway on this machine that replaces the vendor usually has the key itself.
     let own_server = wire
         .base_url
         .as_ref()
         .is_some_and(|base_url| base_url.origin != SettingOrigin::Default && base_url.value.is_loopback());
     match provider.vendor {
-        // Whoever names the variable of a key says that there is one.
+        // If the user names a variable for the key, the server needs one.
         _ if names_a_variable => KeyNeed::Required,
         _ if own_server => KeyNeed::Optional,
         Some(vendor) => vendor.key,

@@ -1,4 +1,4 @@
-//! What holds commands on this machine, by what the settings ask for. Decides no permission.
+//! How commands are confined on this machine, according to the settings. Decides no permission.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use attache_sandbox::{LazySandbox, Level, Sandbox, own_program};
 use crate::config::{self, Config};
 use crate::troubles::Troubles;
 
-/// The sandbox of sessions. Looked for at once only where the settings hang on what is found: it takes many
-/// times as long as a start without it. `scratches`: the directory of all.
+/// The sandbox of sessions. Looks for it at once only if the settings depend on the result: the search takes
+/// many times as long as a start without it. `scratches` is the directory of all scratch directories.
 pub(crate) fn open(config: &Config, scratches: &Path) -> Result<LazySandbox> {
     let wanted = config.sandbox.value;
     let scratches = scratches.to_owned();
@@ -28,17 +28,17 @@ pub(crate) fn open(config: &Config, scratches: &Path) -> Result<LazySandbox> {
     Ok(sandbox)
 }
 
-/// What is said where nothing can run a command.
+/// What we say if nothing can run a command.
 pub(crate) const NO_SHELL: &str = "neither bash nor sh on this machine: install bash";
 
-/// What runs the lines of the tool `bash`.
+/// The shell that runs the lines of the tool `bash`.
 pub(crate) fn shell() -> Option<PathBuf> {
     let programs = Programs::of_machine();
     programs.helper("bash").or_else(|| programs.helper("sh"))
 }
 
-/// Looks for the best sandbox unless the user wants none. Starts a process or two. With `scratches`, our own
-/// program is copied there, for commands that could replace it.
+/// Looks for the best sandbox unless the user wants none. Starts a process or two. With `scratches`, copies our
+/// own program there, because commands could replace the original.
 pub(crate) fn find(wanted: config::SandboxSetting, scratches: Option<&Path>) -> Sandbox {
     let copy = scratches.filter(|_| wanted != config::SandboxSetting::Off).and_then(|scratches| {
         let copy = own_program(scratches);
@@ -78,7 +78,7 @@ pub(crate) fn tell_shortfall(wanted: config::SandboxSetting, sandbox: &Sandbox, 
     troubles.report(title, format!("`attache doctor` says more{reasons}"));
 }
 
-/// Refuses what the settings ask for and this machine can't do.
+/// Refuses settings that this machine cannot fulfil.
 pub(crate) fn check(config: &Config, sandbox: &Sandbox) -> Result<()> {
     let wanted = &config.sandbox;
     let containment = containment(wanted.value, sandbox.level());

@@ -1,5 +1,4 @@
-//! `attache serve`: this agent for clients elsewhere, until a signal ends it. Runs that are under way may
-//! finish first.
+//! `attache serve`: this agent for clients elsewhere, until a signal ends it. Running turns may finish first.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -39,11 +38,11 @@ use access_log::AccessLog;
 pub(crate) use metered::MeteredModel;
 use triggers::ScheduleKeeper;
 
-/// Where clients look first, and how many ports from there on are tried.
+/// Where clients look first, and how many ports from there on we try.
 const FIRST_PORT: u16 = 7766;
 const PORTS: u16 = 10;
 
-/// How long the last answers may take once all connections were told.
+/// How long the last answers may take after we told all connections.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode> {
@@ -98,7 +97,7 @@ pub(crate) async fn run(sources: &Sources, args: &ServeArgs) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the agent is served with: to everybody, or to this user's own editors.
+/// How to serve the agent: to everybody, or to this user's own editors.
 async fn settings(
     sources: &Sources,
     agent: &OwnAgent,
@@ -110,7 +109,7 @@ async fn settings(
     let workspaces = workspaces(sources)?;
     let keeper = ScheduleKeeper::open(sources, place)?;
     let (served, triggers) = match place {
-        // Whoever reaches the socket is this user, and may work wherever they may.
+        // Only this user can reach the socket, and may work wherever the user may.
         Some(_) => (agent.services(), Triggers::default()),
         None => {
             let served = remote(agent.services(), &workspaces, sources)?;
@@ -134,7 +133,7 @@ async fn settings(
     })
 }
 
-/// Until somebody ends it, or nobody needs it.
+/// Returns when a signal asks it to end, or when it has been unused long enough.
 async fn until_end(
     sources: &Sources,
     agent: &OwnAgent,
@@ -157,7 +156,7 @@ async fn until_end(
     Ok(())
 }
 
-/// The shared server has no terminal: it keeps a log only where a file is named.
+/// The shared server has no terminal, so it keeps a log only if the configuration names a file.
 fn access_log(sources: &Sources, place: Option<&DaemonPlace>) -> Result<Option<Arc<AccessLog>>> {
     match (&sources.config.serve.access_log.value, place) {
         (AccessLogTarget::Stderr, Some(_)) => Ok(None),
@@ -172,7 +171,7 @@ fn show_token(sources: &Sources) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs may finish for so long, or until somebody is in a hurry; then everything ends as when an editor leaves.
+/// Lets runs finish for that time, or until a second signal; then ends everything as when an editor leaves.
 async fn wind_down(agent: &OwnAgent, server: &AgentServer, signals: &mut EndSignals, patience: Duration) {
     server.begin_to_end();
     let seconds = patience.as_secs();
@@ -186,8 +185,8 @@ async fn wind_down(agent: &OwnAgent, server: &AgentServer, signals: &mut EndSign
     server.end().await;
 }
 
-/// What remote clients are served with: sessions work below the configured directories, and the keys of this
-/// machine are nobody's to change from elsewhere.
+/// What remote clients get: sessions work below the configured directories, and no client can change the keys
+/// of this machine.
 fn remote(services: AgentServices, workspaces: &[PathBuf], sources: &Sources) -> Result<AgentServices> {
     let host = WorkspaceHost::new(services.host.clone(), workspaces).map_err(|(path, error)| {
         let origin = sources.config.serve.workspaces.as_ref().map(|stated| format!("{}: ", stated.origin));
@@ -197,7 +196,7 @@ fn remote(services: AgentServices, workspaces: &[PathBuf], sources: &Sources) ->
     Ok(AgentServices { host: Arc::new(host), accounts: None, ..services })
 }
 
-/// The configured directories, or the one that the server was started in.
+/// The configured directories, or the one in which the user started the server.
 fn workspaces(sources: &Sources) -> Result<Vec<PathBuf>> {
     match &sources.config.serve.workspaces {
         Some(configured) => Ok(configured.value.clone()),
@@ -283,7 +282,7 @@ fn tell(address: &ListenerAddress) {
     ));
 }
 
-/// Servers of one machine have cookies of their own.
+/// Servers on the same machine must not share cookies.
 fn logins(address: &ListenerAddress) -> PageLogins {
     match address {
         ListenerAddress::Tcp(address) => PageLogins::new(&address.port().to_string(), STATIC_PATHS),
@@ -291,7 +290,7 @@ fn logins(address: &ListenerAddress) -> PageLogins {
     }
 }
 
-/// On stderr alone: the link is as good as the token while it works.
+/// Only on stderr: while it works, the link gives the same access as the token.
 fn tell_page(address: &ListenerAddress, logins: &PageLogins) -> Result<()> {
     let link = logins.new_link().context("a link can't be made")?;
     match address {
@@ -309,7 +308,7 @@ fn tell_page(address: &ListenerAddress, logins: &PageLogins) -> Result<()> {
     Ok(())
 }
 
-/// What asks the server to end.
+/// The signals that ask the server to end.
 struct EndSignals {
     terminated: Signal,
     interrupted: Signal,

@@ -1,7 +1,6 @@
-//! `attache sessions`: looks at stored sessions without opening them, exports, imports, archives and deletes
-//! them.
+//! `attache sessions`: shows stored sessions without opening them, exports, imports, archives and deletes them.
 //!
-//! Commands that look make no file. `export` makes the one asked for.
+//! Commands that only look create no file. `export` creates the file the user asks for.
 
 mod diff;
 mod export;
@@ -30,13 +29,13 @@ pub(crate) use attache_core::compared::dollars;
 use show::{Detail, Printer};
 use timeline::{PromptText, Timeline};
 
-/// Sessions fetched at a time.
+/// Sessions per page.
 const PAGE_SESSIONS: usize = 200;
 
-/// Instead of an id: the first session of the list.
+/// Means the first session in the list, instead of an id.
 const LATEST: &str = "latest";
 
-/// How many ids are named where a prefix fits several.
+/// How many ids we name if several fit a prefix.
 const CANDIDATES: usize = 5;
 
 pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<()> {
@@ -54,7 +53,7 @@ pub(crate) async fn run(sources: &Sources, command: SessionsCommand) -> Result<(
         SessionsCommand::Search(arguments) => search::run(sources, store, &arguments).await,
         SessionsCommand::Export(arguments) => export::run(sources, &store, &arguments).await,
         SessionsCommand::Import(arguments) => {
-            // It opens one to write.
+            // The command opens a store to write.
             drop(store);
             import::run(sources, &arguments).await
         }
@@ -95,10 +94,11 @@ async fn record(store: &ReadOnlyStore, typed: &str) -> Result<SessionRecord> {
     Ok(record)
 }
 
-/// What each command says as long as there is no database.
+/// What each command says if there is no database.
 async fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<()> {
     let store = &sources.config.store;
-    // A default place fills with the first prompt; one that was typed is a slip.
+    // The first prompt creates the database at a default place; if the user typed a place, it is a typing
+    // error.
     let makes_one = matches!(command, SessionsCommand::Import(_));
     if store.origin == SettingOrigin::Option(STORE_OPTION) && !makes_one {
         bail!("there is no database {}; check the path given with --store", store.value.display());
@@ -115,7 +115,7 @@ async fn nothing_stored(sources: &Sources, command: &SessionsCommand) -> Result<
     }
 }
 
-/// The row of the session that is meant. Lets go of the reading store: the caller opens one to write.
+/// The row of the session with this id. Closes the reading store, because the caller opens one to write.
 async fn found_row(store: ReadOnlyStore, typed: &str) -> Result<SessionRow> {
     let id = find(&store, typed).await?;
     match store.session(&id).await? {
@@ -167,7 +167,7 @@ async fn find(store: &dyn Store, typed: &str) -> Result<SessionId> {
     }
 }
 
-/// Whether archived sessions are among those that are wanted.
+/// Whether to include archived sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Archived {
     Include,
@@ -206,7 +206,7 @@ impl<'a> Pages<'a> {
     }
 }
 
-/// What a model, a client or a file said, on one line and without what a terminal would obey.
+/// Text of a model, a client or a file, on one line and without what a terminal would obey.
 fn plain(text: &str) -> String {
     legible_line(text)
 }

@@ -1,4 +1,4 @@
-//! Composes the rooms from the settings: store, models, tools, hub. Decides nothing beyond what the
+//! Connects the crates according to the settings: store, models, tools, hub. Decides nothing beyond what the
 //! configuration says.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -42,7 +42,7 @@ use crate::troubles::Troubles;
 use crate::usage_error::WrongUsage;
 use crate::when;
 
-/// Everything that is read once and that models come from.
+/// Everything that we read once, and that models come from.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources {
     pub(crate) config: Arc<Config>,
@@ -50,17 +50,17 @@ pub(crate) struct Sources {
     pub(crate) credentials: Credentials,
     pub(crate) opener: Opener,
     pub(crate) troubles: Troubles,
-    /// What entries of MCP servers may refer to.
+    /// The variables that entries of MCP servers may refer to.
     pub(crate) variables: Variables,
-    /// Who counts the calls of models, if anybody does.
+    /// Counts the calls of models, in a server.
     pub(crate) metrics: Option<ServerMetrics>,
-    /// What agents that live elsewhere are made of.
+    /// What we need to make agents that run elsewhere.
     pub(crate) foreign: ForeignHost,
-    /// What the environment says is the token of a server elsewhere.
+    /// The environment's token for a server elsewhere.
     pub(crate) token: Option<BearerText>,
 }
 
-/// A secret as it was given. Never printed by accident.
+/// A secret text; `Debug` does not show it.
 #[derive(Clone)]
 pub(crate) struct BearerText(pub(crate) String);
 
@@ -93,20 +93,20 @@ impl Sources {
         Self { config, dirs, credentials, opener, troubles, variables, metrics: None, foreign, token }
     }
 
-    /// The providers as they are now.
+    /// The providers in their current state.
     pub(crate) fn live(&self) -> Result<LiveProviders, ConfigErrors> {
         LiveProviders::open(self.config.clone(), self.credentials.clone(), self.opener.clone())
     }
 }
 
-/// The rooms, wired. Dropping it ends the store's threads.
+/// The connected crates. Dropping it ends the store's threads.
 #[derive(Debug)]
 pub(crate) struct Setup {
     pub(crate) hub: Hub,
     pub(crate) providers: LiveProviders,
     pub(crate) store: SqliteStore,
     pub(crate) clock: Arc<dyn Clock>,
-    /// What holds commands, as the hub knows it.
+    /// How commands are confined, in the hub's terms.
     pub(crate) containment: HostContainment,
     /// `None` unless the user wants it.
     pub(crate) telemetry: Option<Arc<OtlpExporter>>,
@@ -129,14 +129,14 @@ pub(crate) fn system_clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
-/// For the random digits of ids. The standard library seeds its hashers from the operating system; enough for
-/// digits that keep processes apart.
+/// For the random digits of ids. The standard library seeds its hashers from the operating system, which is
+/// enough to keep processes apart.
 pub(crate) fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
 impl Setup {
-    /// `trace` is the file that this process writes its traffic to; `people` answer its questions.
+    /// `trace` is the file for this process's traffic; `people` answer its questions.
     pub(crate) fn open(
         sources: &Sources,
         trace: Option<&Path>,
@@ -154,7 +154,8 @@ impl Setup {
         let files_of_ours =
             [trace, set_aside.as_ref().map(|set_aside| &*set_aside.path)].into_iter().flatten();
         let guarded = crate::guarded::guarded(config, dirs, files_of_ours);
-        // Named as it really is: what sessions keep there is told apart from what is hidden around it.
+        // With links resolved, so that what sessions keep there can be told apart from what is hidden around
+        // it.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config, &scratch)?;
         let sandbox = sources.foreign.machine.sandbox.get_or_init(|| sandbox).clone();
@@ -199,7 +200,7 @@ impl Setup {
     }
 }
 
-/// The model as it is, or one whose calls are counted.
+/// The model itself, or wrapped to count its calls.
 fn metered(model: Arc<dyn Model>, sources: &Sources) -> Arc<dyn Model> {
     match &sources.metrics {
         Some(metrics) => Arc::new(MeteredModel { inner: model, metrics: metrics.clone() }),
@@ -217,7 +218,7 @@ fn note_damage(set_aside: &SetAside) {
     crate::answer::note(&format!("attache: {DAMAGED}: {}", what_became_of(set_aside)));
 }
 
-/// What the configuration says; what the machine and the caller add is left as it usually is.
+/// What the configuration says; leaves the machine's and the caller's part at its defaults.
 fn settings(config: &Config, scratch: PathBuf) -> Settings {
     Settings {
         model: config.model.as_ref().map(|model| model.value.clone()),
@@ -232,7 +233,7 @@ fn settings(config: &Config, scratch: PathBuf) -> Settings {
     }
 }
 
-/// The model as it is, or one that tells of its calls.
+/// The model itself, or wrapped to send spans of its calls.
 fn traced(
     model: Arc<dyn Model>,
     telemetry: Option<&Arc<OtlpExporter>>,
@@ -245,7 +246,7 @@ fn traced(
     }
 }
 
-/// The servers of this host; none is started before a session wants it.
+/// The servers of this host; none starts before a session wants it.
 pub(crate) fn mcp_servers(sources: &Sources, sandbox: &LazySandbox) -> HostServers {
     HostServers::new(McpSettings {
         entries: crate::config::enabled_servers(&sources.config.servers),
@@ -256,7 +257,7 @@ pub(crate) fn mcp_servers(sources: &Sources, sandbox: &LazySandbox) -> HostServe
     })
 }
 
-/// This directory as a session would have it, for commands that only look; `name` stands for the session.
+/// This directory as a session would have it, for commands that only look; `name` replaces the session's id.
 pub(crate) fn looking_workspace(sources: &Sources, root: &Path, name: &str) -> Workspace {
     let (config, dirs) = (&sources.config, &sources.dirs);
     let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
@@ -270,7 +271,7 @@ pub(crate) fn looking_workspace(sources: &Sources, root: &Path, name: &str) -> W
     }
 }
 
-/// Without a sandbox nothing is run unasked, unless the user wants none.
+/// Without a sandbox no hook runs unasked, unless the user wants no sandbox.
 fn unheld(config: &Config) -> UnheldHooks {
     match config.sandbox.value {
         crate::config::SandboxSetting::Off => UnheldHooks::Run,
@@ -278,7 +279,7 @@ fn unheld(config: &Config) -> UnheldHooks {
     }
 }
 
-/// The agent of new sessions here, if it lives elsewhere: it has a model of its own. Blocks.
+/// The agent of new sessions here, if it runs elsewhere: it has its own model. Blocks.
 pub(crate) fn foreign_agent_here(sources: &Sources) -> Option<String> {
     let projects = HostProjects::new(&sources.config, &sources.dirs, &sources.foreign);
     let settings = projects.settings_now(&std::env::current_dir().ok()?);
@@ -288,8 +289,8 @@ pub(crate) fn foreign_agent_here(sources: &Sources) -> Option<String> {
     is_foreign.then_some(wanted)
 }
 
-/// The agent of new sessions: built in, the user's, or of the project that this process was started in.
-/// Sessions of another project that does not have it begin with the usual one, and say so.
+/// The agent of new sessions: built in, the user's, or of the project in which this process was started. A
+/// session of a project without that agent begins with the default one, and says so.
 fn check_agent(agent: &Sourced<String>, projects: &HostProjects) -> Result<()> {
     let Sourced { value: id, origin } = agent;
     if Agents::builtin().primary(id).is_some() {
@@ -303,7 +304,7 @@ fn check_agent(agent: &Sourced<String>, projects: &HostProjects) -> Result<()> {
     }
 }
 
-/// How commands are held: known from the start where they are not, else found out when it is first asked.
+/// How commands are confined: known from the start if they are not, else found out at the first question.
 fn containment(sources: &Sources, sandbox: &LazySandbox) -> HostContainment {
     let wanted = sources.config.sandbox.value;
     let (found, troubles) = (sandbox.clone(), sources.troubles.clone());
@@ -333,7 +334,7 @@ pub(crate) fn open_store(sources: &Sources) -> Result<(SqliteStore, Option<SetAs
     Ok((opened.store, opened.set_aside))
 }
 
-/// The same to look at only; `None` when nothing was ever stored.
+/// The same, but read-only; `None` if there is no database.
 pub(crate) fn look_into_store(config: &Config, dirs: &Dirs) -> Result<Option<ReadOnlyStore>> {
     Ok(ReadOnlyStore::open(&store_location(config, dirs))?)
 }

@@ -1,5 +1,5 @@
-//! Whether this process sends spans, and where to: `[telemetry]` decides, and once it does OpenTelemetry's own
-//! variables say the rest. Sends nothing itself.
+//! Whether this process sends spans, and where to: `[telemetry]` decides, and if it is on, OpenTelemetry's own
+//! variables give the rest. Sends nothing itself.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(crate) enum TelemetrySetup {
     Ready(Collector),
 }
 
-/// Where spans would go. The error says what is wrong, without values.
+/// Where spans would go. The error says what is wrong, without any values.
 pub(crate) fn telemetry_setup(sources: &Sources) -> Result<TelemetrySetup, String> {
     let settings = &sources.config.telemetry;
     if !settings.is_wanted() {
@@ -41,7 +41,7 @@ pub(crate) fn telemetry_setup(sources: &Sources) -> Result<TelemetrySetup, Strin
     Ok(TelemetrySetup::Ready(collector))
 }
 
-/// What takes the spans of this process; `None` if they are off, or if it can't be.
+/// The exporter for this process's spans; `None` if they are off or the setup failed.
 pub(crate) fn exporter(sources: &Sources) -> Option<Arc<OtlpExporter>> {
     let collector = match telemetry_setup(sources) {
         Ok(TelemetrySetup::Ready(collector)) => collector,
@@ -59,7 +59,7 @@ pub(crate) fn exporter(sources: &Sources) -> Option<Arc<OtlpExporter>> {
     Some(Arc::new(OtlpExporter::new(collector, resource(sources), content, redactor)))
 }
 
-/// Their headers go with their address only: a key for one backend is not shown to another.
+/// Sends the variables' headers only to the variables' address: one backend must not see another's key.
 fn collector_of_variables(sources: &Sources) -> Result<Collector, String> {
     let named = |name: &'static str| variable(sources, name).map(|text| (name, text));
     let exactly = named("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT");

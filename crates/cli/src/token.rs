@@ -1,4 +1,4 @@
-//! The token of this home, in a file that only its owner reads. Made when it is first needed.
+//! The token of this home, in a file that only its owner can read. Created on first use.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -15,7 +15,7 @@ pub(crate) enum HomeToken {
     Known(BearerToken),
 }
 
-/// Of two processes that make one at the same time, both have the same in the end.
+/// If two processes create one at the same time, both end up with the same.
 pub(crate) fn open(path: &Path) -> Result<HomeToken> {
     let shown = path.display();
     match read(path) {
@@ -35,7 +35,7 @@ pub(crate) fn open(path: &Path) -> Result<HomeToken> {
     }
 }
 
-/// The one that is there; none is made.
+/// The existing token; does not create one.
 pub(crate) fn kept(path: &Path) -> Result<Option<BearerToken>> {
     match read(path) {
         Ok(text) => parsed(&text, path).map(Some),
@@ -44,7 +44,7 @@ pub(crate) fn kept(path: &Path) -> Result<Option<BearerToken>> {
     }
 }
 
-/// A token that others can read is none any more.
+/// A token that others can read is no longer secret.
 fn read(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;
     if file.metadata()?.mode() & 0o077 != 0 {
@@ -63,9 +63,8 @@ fn parsed(text: &str, path: &Path) -> Result<BearerToken> {
     }
 }
 
-/// Under its name only when it is whole: another process may look at any moment. The file beside it has a
-/// name of its own for each call (and mode 0600), so that two threads of one process don't write the same
-/// one.
+/// Renames the file when it is complete, because another process may read at any moment. The temporary file has
+/// a new name for each call (and mode 0600), so that two threads of one process do not write the same one.
 fn write_new(path: &Path, token: &BearerToken) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     let mut file = tempfile::Builder::new().prefix(".token-").tempfile_in(directory)?;

@@ -1,20 +1,20 @@
-//! What works less well than was asked for: it is logged at once, and the client that opens the next session is
-//! told. Ends nothing.
+//! What works less well than requested: logs it at once, and tells the client that opens the next session. Ends
+//! nothing.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_acp::Warning;
 
-/// A cheap handle; all of a process are one.
+/// A cheap handle; all handles of a process share one list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Troubles(Arc<Mutex<ReportedTroubles>>);
 
-/// Why a lock: keys and models are read again by several tasks, and others open sessions.
+/// A lock, because several tasks read keys and models again while others open sessions.
 #[derive(Debug, Default)]
 struct ReportedTroubles {
     untold: Vec<Warning>,
-    /// Descriptions: a trouble that lasts is told once.
+    /// Descriptions, so that we report a lasting trouble only once.
     heard: HashSet<String>,
 }
 
@@ -27,7 +27,7 @@ impl Troubles {
         }
     }
 
-    /// What no client was told yet.
+    /// What we have told no client yet.
     pub(crate) fn take(&self) -> Vec<Warning> {
         std::mem::take(&mut self.lock().untold)
     }

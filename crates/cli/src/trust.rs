@@ -1,4 +1,4 @@
-//! `attache trust`: shows what a project wants to change beyond text for the model, and keeps the user's
+//! `attache trust`: shows what a project wants to change beyond text for the model, and stores the user's
 //! consent.
 
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(crate) fn run(config: &Arc<Config>, dirs: &Dirs, args: &TrustArgs) -> Result
     give(dirs, &consents, &FoundProject { found, mistakes }, args)
 }
 
-/// A project with what of it would not be used, whoever trusts it.
+/// A project, with the parts of it that would have no effect even if trusted.
 struct FoundProject {
     found: ProjectFiles,
     mistakes: Vec<String>,
@@ -58,7 +58,7 @@ fn give(dirs: &Dirs, consents: &Consents, project: &FoundProject, args: &TrustAr
         Trust::Outdated(changes) => Some(changes),
     };
     answer::write(&shown(found, changes.as_deref(), consents.servers(&found.project)))?;
-    // Behind `--yes` the last line has them.
+    // With `--yes` the last line contains them.
     for mistake in mistakes.iter().filter(|_| !args.yes) {
         answer::write(&format!("not used: {mistake}\n"))?;
     }
@@ -71,7 +71,7 @@ fn give(dirs: &Dirs, consents: &Consents, project: &FoundProject, args: &TrustAr
     Ok(answer::write(&format!("You trust {project} now. Sessions that begin from now on follow it{but}.\n"))?)
 }
 
-/// Nobody who trusts a project believes that all of it counts.
+/// Tells a user who trusts a project that some of it has no effect.
 fn but(mistakes: &[String]) -> String {
     match mistakes.len() {
         0 => String::new(),
@@ -80,7 +80,7 @@ fn but(mistakes: &[String]) -> String {
 }
 
 fn revoke(dirs: &Dirs, directory: &Path) -> Result<()> {
-    // A project that is gone is known by the name it had.
+    // For a project that is gone, use the path it had.
     let project = directory.canonicalize().or_else(|_| std::path::absolute(directory))?;
     if !change_consents(&dirs.trust_file, |consents| consents.revoke(&project))? {
         bail!("{} was not trusted; `attache trust --list` shows what is", project.display());

@@ -1,6 +1,5 @@
-//! Imports that did not come to their end: attachments are stored before the rows that refer to them, so a
-//! killed import leaves some that nothing refers to. A marker tells the next process that opens the same
-//! database.
+//! Imports that did not finish: an import stores attachments before the rows that refer to them, so a killed
+//! one leaves attachments without references. A marker tells the next process that opens the same database.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,11 +14,11 @@ use serde_json::{Value, json};
 
 use crate::dirs::{Dirs, create_private_directory};
 
-/// Held open while an import is under way.
+/// Held open while an import runs.
 #[derive(Debug)]
 pub(crate) struct ImportMarker {
     path: PathBuf,
-    /// Locked: whoever gets the lock knows that no import is at work any more.
+    /// Locked: a process that gets the lock knows that the import no longer runs.
     _lock: File,
 }
 
@@ -27,7 +26,7 @@ impl ImportMarker {
     pub(crate) fn set(dirs: &Dirs, database: &Path, session: &SessionId) -> Result<Self> {
         let directory = directory(dirs);
         create_private_directory(&directory)?;
-        // An id that comes from a file is no name for one.
+        // An id from a file is not safe as a file name.
         let path = directory.join(digest(session.as_str().as_bytes()));
         let failed = || format!("can't write {}", path.display());
         let mut file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
@@ -38,13 +37,13 @@ impl ImportMarker {
         Ok(Self { path, _lock: file })
     }
 
-    /// The rows are there, or nothing is.
+    /// The import stored its rows, or stored nothing.
     pub(crate) fn remove(self) -> io::Result<()> {
         fs::remove_file(&self.path)
     }
 }
 
-/// Removes what killed imports into this database have left.
+/// Removes what killed imports into this database left.
 pub(crate) async fn clean_up(
     dirs: &Dirs,
     database: &Path,
@@ -64,7 +63,7 @@ pub(crate) async fn clean_up(
     Ok(())
 }
 
-/// The session of a marker, if it was to be stored in this database.
+/// The session of a marker, if its import was into this database.
 fn abandoned(path: &Path, database: &Path) -> Option<SessionId> {
     let marker: Value = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
     let is_ours = Path::new(marker.get("database")?.as_str()?) == database;

@@ -110,7 +110,7 @@ fn cells(name: &str, sum: &UsageSum) -> [String; 8] {
     ]
 }
 
-/// For programs, under the names that exports have; null for what is not known.
+/// For programs, under the names of exports; null for unknown values.
 fn as_json(name: &str, sum: &UsageSum, by: UsageBy) -> Value {
     let totals = &sum.totals;
     let key = match by {

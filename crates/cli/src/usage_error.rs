@@ -8,13 +8,13 @@ use anyhow::Error;
 use crate::answer::Interrupted;
 use crate::config::{ConfigErrors, SettingOrigin};
 
-/// A value that was typed and can't be used. It says so itself.
+/// A value that the user typed and we cannot use. Its message says so.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct WrongUsage(pub(crate) String);
 
 impl WrongUsage {
-    /// Wrong where it comes from: typed, or written somewhere.
+    /// A usage error if the user typed the value; another error if a file or a variable contains it.
     pub(crate) fn of(origin: &SettingOrigin, message: String) -> Error {
         match origin {
             SettingOrigin::Option(_) => Self(message).into(),
@@ -25,7 +25,7 @@ impl WrongUsage {
     }
 }
 
-/// Makes a failure one of usage, with what it says.
+/// Turns a failure into a usage error with the same message.
 pub(crate) trait OrWrongUsage<T> {
     fn or_wrong_usage(self) -> anyhow::Result<T>;
 }
@@ -36,7 +36,7 @@ impl<T> OrWrongUsage<T> for anyhow::Result<T> {
     }
 }
 
-/// Whether the one who typed has to change what they typed.
+/// Whether the user has to change what they typed.
 pub(crate) fn is_wrong_usage(error: &Error) -> bool {
     let of_option =
         |errors: &ConfigErrors| errors.0.iter().any(|error| matches!(error.origin, SettingOrigin::Option(_)));

@@ -1,4 +1,5 @@
-//! Whether the web can be searched: which service is configured, and whether there is a key. Sends nothing.
+//! Whether the model can search the web: which service is configured, and whether there is a key. Sends
+//! nothing.
 
 use attache_tools::{SearchEndpoint, SearchEndpointError, SearchKey};
 
@@ -28,7 +29,7 @@ pub(crate) fn search_setup(sources: &Sources) -> Result<SearchSetup, SearchEndpo
     }
 }
 
-/// Who is asked in this process.
+/// The search service of this process.
 pub(crate) fn endpoint(sources: &Sources) -> Result<Option<SearchEndpoint>, SearchEndpointError> {
     match search_setup(sources)? {
         SearchSetup::NotConfigured => Ok(None),

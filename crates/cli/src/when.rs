@@ -1,12 +1,12 @@
-//! Times for people: where they live, to the minute.
+//! Times for people: in their time zone, to the minute.
 
 use std::sync::OnceLock;
 
 use attache_core::calendar;
 use jiff::tz::TimeZone;
 
-/// Of this machine and user (`TZ`, `/etc/localtime`); UTC where neither says. Looked for when the first time is
-/// told.
+/// The time zone of this machine and user (`TZ`, `/etc/localtime`), or UTC if neither says. Looked up on first
+/// use.
 pub(crate) fn zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
     ZONE.get_or_init(|| TimeZone::try_system().unwrap_or(TimeZone::UTC)).clone()

@@ -1,5 +1,5 @@
-//! What is known of the vendors' models without asking them: sizes, modalities, thought levels, prices. Knows
-//! no configuration.
+//! What we know of the vendors' models without asking them: sizes, modalities, thought levels, prices. Knows no
+//! configuration.
 
 use std::sync::OnceLock;
 
@@ -25,7 +25,7 @@ pub struct Catalogue {
     shelves: Vec<(String, Vec<CatalogueEntry>)>,
 }
 
-/// A model as a catalogue has it: whose provider it is gets known when it is looked up.
+/// A model in a catalogue. The lookup adds the provider.
 #[derive(Clone, Debug, PartialEq)]
 struct CatalogueEntry {
     id: String,
@@ -52,36 +52,36 @@ pub enum CatalogueError {
 }
 
 impl Catalogue {
-    /// The one that came with the program; read when first asked for.
+    /// The catalogue that comes with the program; parsed on first use.
     pub fn embedded() -> &'static Self {
         static READ: OnceLock<Catalogue> = OnceLock::new();
-        // A test reads it; an empty one would only mean that models are not described.
+        // A test parses it. If it did not parse, models would only lack descriptions.
         READ.get_or_init(|| Self::parse(EMBEDDED).unwrap_or_default())
     }
 
-    /// One that was kept with `to_json`.
+    /// A catalogue that `to_json` wrote.
     pub fn parse(text: &str) -> Result<Self, CatalogueError> {
         file::read(text)
     }
 
-    /// The same from the data models.dev publishes (`api.json`), cut down to what is of use here.
+    /// The same from the data models.dev publishes (`api.json`), reduced to what we use.
     pub fn from_models_dev(text: &str) -> Result<Self, CatalogueError> {
         models_dev::trim(text)
     }
 
-    /// One line per model, always in the same order: what `parse` reads.
+    /// One line per model, always in the same order, as `parse` reads it.
     pub fn to_json(&self) -> String {
         file::written(self)
     }
 
-    /// The vendor's models as those of a configured provider, the default first. Empty for a vendor that has to
-    /// be asked.
+    /// The vendor's models as models of a configured provider, the default first. Empty for a vendor that we
+    /// have to ask.
     pub fn models(&self, vendor: &Vendor, provider_id: &str) -> Vec<ModelInfo> {
         let described = |entry: &CatalogueEntry| entry.info(ModelRef::new(provider_id, &entry.id));
         self.shelf(vendor).iter().map(described).collect()
     }
 
-    /// One model of the vendor, also under the other names it goes by: with a date, a tag, a maker's prefix.
+    /// One model of the vendor, also under its other names: with a date, a tag, a maker's prefix.
     pub fn find(&self, vendor: &Vendor, model: &ModelRef) -> Option<ModelInfo> {
         let shelf = self.shelf(vendor);
         if let Some(entry) = shelf.iter().find(|entry| entry.id == model.model_id) {
@@ -90,19 +90,19 @@ impl Catalogue {
         let wanted = names::plain(&model.model_id);
         let entry = shelf.iter().find(|entry| names::plain(&entry.id) == wanted)?;
         let info = entry.info(model.clone());
-        // A tag (`:free`, `:nitro`) is another offer, at another price.
+        // A tag (`:free`, `:nitro`) means another offer with another price.
         let price = info.price.filter(|_| !names::has_tag(&model.model_id));
         Some(ModelInfo { price, ..info })
     }
 
-    /// What can be said of any model: as the vendor's, else as what a gateway passes on under the maker's name
-    /// (then without a price), else the defaults that every server takes.
+    /// What we can say about any model: as the vendor's own; else as one that a gateway passes on under the
+    /// maker's name (then without a price); else the defaults that every server takes.
     pub fn describe(&self, vendor: Option<&Vendor>, model: ModelRef) -> ModelInfo {
         let found = match vendor {
             Some(vendor) => self.find(vendor, &model),
             None => None,
         };
-        // A server of one's own gives a model the context its owner chose: nothing is guessed there.
+        // The owner of a local server chose the context of each model, so do not guess it.
         let is_asked = vendor.is_some_and(|vendor| vendor.shelf.models_dev.is_none());
         let passed_on = || if is_asked { None } else { self.passed_on(&model) };
         found.or_else(passed_on).unwrap_or_else(|| ModelInfo::undescribed(plainly(model)))
@@ -115,7 +115,7 @@ impl Catalogue {
         Some(ModelInfo { price: None, ..entry.info(model.clone()) })
     }
 
-    /// A vendor that is newer than a refreshed catalogue is looked up in ours.
+    /// If a refreshed catalogue is older than the vendor, the embedded catalogue has the vendor's models.
     fn shelf(&self, vendor: &Vendor) -> &[CatalogueEntry] {
         let own = self.shelves.iter().find(|(id, _)| id == vendor.id);
         match own {

@@ -1,5 +1,5 @@
-//! The compositor: user parts and results of calls in the neutral form every dialect writes natively. Opens and
-//! fetches nothing.
+//! The compositor: turns user parts and call results into the neutral form that every dialect writes natively.
+//! Opens and fetches nothing, except for `fetch_blobs`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -19,15 +19,15 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// What was brought from the blob store: attachments by content id, in base64; texts by `text:` and their
-/// content id, as they are.
+/// What we read from the blob store: attachments by content id, in base64; texts by `text:` and their content
+/// id, unchanged.
 pub type BlobBytes = HashMap<String, String>;
 
 fn text_key(digest: &str) -> String {
     format!("text:{digest}")
 }
 
-/// What one user part is to a model.
+/// What the model gets for one user part.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum PromptPiece<'a> {
     Text(Cow<'a, str>),
@@ -45,18 +45,18 @@ pub(crate) struct Media<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MediaSource<'a> {
     Base64(&'a str),
-    /// http or https; the provider fetches it, never we.
+    /// http or https. The provider fetches it; we never do.
     Url(&'a str),
 }
 
-/// Which media a dialect can be given as an address.
+/// Which media a dialect takes as an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Fetches {
     pub(crate) images: bool,
     pub(crate) pdf: bool,
 }
 
-/// The pieces of a user passage, in order. Parts that say nothing to a model give none.
+/// The pieces of a user passage, in order. A part that says nothing to a model gives no piece.
 pub(crate) fn pieces<'a>(
     passage: &'a Passage,
     info: &ModelInfo,
@@ -97,7 +97,7 @@ pub(crate) fn piece<'a>(
     }
 }
 
-/// The base64 of a file, wherever it is; `None` for what is no file, or gone.
+/// The base64 of a file, wherever it is. `None` for a part that is no file, or a file that is gone.
 pub(crate) fn file_data<'a>(part: &'a Part, blobs: &'a BlobBytes) -> Option<&'a str> {
     FilePart::of(part)?.base64(blobs)
 }
@@ -110,11 +110,11 @@ struct FilePart<'a> {
     marks: Marks<'a>,
 }
 
-/// What a model is given of a file.
+/// What the model gets of a file.
 #[derive(Clone, Copy)]
 struct ShownFile<'a> {
     mime: &'a str,
-    /// `None`: it is in the part itself.
+    /// `None` if the bytes are in the part itself.
     digest: Option<&'a str>,
 }
 
@@ -123,7 +123,7 @@ impl<'a> FilePart<'a> {
     fn of(part: &'a Part) -> Option<Self> {
         let Part::File { media_type, url, filename, provider_metadata } = part else { return None };
         let marks = Marks::of(provider_metadata.as_ref());
-        // What is shown is the form that providers take; what is told is what the user gave.
+        // We show the form that providers take, and describe what the user gave.
         let shown = match marks.fitted {
             Some(fitted) => ShownFile { mime: fitted.mime, digest: Some(fitted.digest) },
             None => ShownFile { mime: media_type, digest: url.strip_prefix(BLOB_SCHEME) },
@@ -141,7 +141,7 @@ impl<'a> FilePart<'a> {
         }
     }
 
-    /// `None` when it is only described.
+    /// `None` if we only describe it.
     fn shown_as(&self, info: &ModelInfo) -> Option<MediaKind> {
         let rejected = self.marks.rejected.is_some();
         MediaKind::of(self.shown.mime).filter(|kind| !rejected && kind.is_taken_by(info))
@@ -168,7 +168,7 @@ impl<'a> FilePart<'a> {
 }
 
 impl Media<'_> {
-    /// For a dialect that has no form for this one.
+    /// The description, for a dialect without a form for this medium.
     pub(crate) fn descriptor(&self) -> String {
         match self.source {
             MediaSource::Base64(data) => {
@@ -179,7 +179,7 @@ impl Media<'_> {
     }
 }
 
-/// What is said of an attachment that can't be shown: its name, its type, its size.
+/// What we say about an attachment that we cannot show: its name, type and size.
 fn descriptor(name: Option<&str>, mime: &str, size: Option<u64>) -> String {
     let name = name.unwrap_or("attachment");
     match size {
@@ -227,13 +227,13 @@ fn context(data: &Value, blobs: &BlobBytes) -> String {
     let text = data.get("text").and_then(Value::as_str).or_else(shelved);
     let text = text.unwrap_or("[this text is not kept any more]");
     let first = link(name_of_uri(uri).as_deref(), uri);
-    // The two places where an attachment could break out of its frame.
+    // Without these two replacements an attachment could break out of its frame.
     let reference = uri.replace('"', "%22");
     let text = text.replace("</context", "<\\/context");
     format!("{first}\n<context ref=\"{reference}\">\n{text}\n</context>")
 }
 
-/// The context of this turn only, as one text behind the user's message. `None` when there is none.
+/// The context of this turn only, as one text after the user's message. `None` if there is none.
 pub(crate) fn runtime_context(items: &[(Option<String>, String)]) -> Option<String> {
     let mut text = String::new();
     for (title, body) in items {
@@ -257,11 +257,11 @@ pub(crate) fn runtime_context(items: &[(Option<String>, String)]) -> Option<Stri
 pub(crate) struct CallResult<'a> {
     pub(crate) text: Cow<'a, str>,
     pub(crate) failed: bool,
-    /// What the text is about, if this model is shown it.
+    /// The picture that the text is about, if this model can see it.
     pub(crate) picture: Option<Media<'a>>,
 }
 
-/// Every call has a result in a request, also one that was never settled: providers refuse calls without.
+/// Every call in a request has a result, even a call that never ended: providers refuse calls without one.
 pub(crate) fn call_result<'a>(tool: &'a ToolPart, info: &ModelInfo, blobs: &'a BlobBytes) -> CallResult<'a> {
     let error = |text: &str| CallResult { text: Cow::Owned(text.to_owned()), failed: true, picture: None };
     match tool.state {
@@ -289,11 +289,11 @@ pub(crate) fn call_result<'a>(tool: &'a ToolPart, info: &ModelInfo, blobs: &'a B
     }
 }
 
-/// What the text of a result goes on with where the dialect has no place for the picture itself in it.
+/// What we add to the text of a result where the dialect cannot put the picture into the result.
 pub(crate) const PICTURE_FOLLOWS: &str = "\nThe image itself is in the next message.";
 
 fn picture_of(tool: &ToolPart) -> Option<Picture<'_>> {
-    // What a provider ran by itself is its own story.
+    // A call that the provider ran is not ours to answer.
     tool.output.as_ref().filter(|_| tool.provider_executed != Some(true)).and_then(Picture::of)
 }
 
@@ -323,8 +323,8 @@ fn picture_result<'a>(picture: Picture<'a>, info: &ModelInfo, blobs: &'a BlobByt
     CallResult { text: Cow::Owned(text), failed: false, picture: data.map(media) }
 }
 
-/// The arguments of a call as an object: what could not be read as one is sent as no arguments, its result says
-/// why.
+/// The arguments of a call as an object. If they did not parse as one, we send no arguments, and the result
+/// says why.
 pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
     match &tool.input {
         Some(input @ Value::Object(_)) => Cow::Borrowed(input),
@@ -332,14 +332,14 @@ pub(crate) fn call_input(tool: &ToolPart) -> Cow<'_, Value> {
     }
 }
 
-/// What has to be brought from the blob store, by its content id.
+/// What we must read from the blob store, by its content id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NeededBlob<'a> {
     Media(&'a str),
     Text(&'a str),
 }
 
-/// What this model is given from the blob store.
+/// What this model gets from the blob store.
 pub(crate) fn wanted<'a>(
     passages: impl Iterator<Item = &'a Passage>,
     info: &ModelInfo,
@@ -361,12 +361,12 @@ pub(crate) fn wanted<'a>(
     parts.filter_map(one).collect()
 }
 
-/// Whether something of it is in the blob store: such a passage is megabytes once it is written.
+/// Whether the blob store holds a part of it: such a passage takes megabytes once encoded.
 pub(crate) fn is_in_blob_store(passage: &Passage) -> bool {
     passage.parts.iter().any(|part| !shelf::digests(part).is_empty())
 }
 
-/// Reads it. What is gone is described, not sent.
+/// Reads the blobs. A blob that is gone is described instead of sent.
 pub(crate) async fn fetch_blobs(request: &ModelRequest) -> Result<BlobBytes, ModelError> {
     let mut blobs = BlobBytes::new();
     for wanted in wanted(request.passages.iter().map(|passage| &**passage), &request.info) {

@@ -14,18 +14,18 @@ use crate::http::Http;
 use crate::limits::ADVICE;
 use crate::vendors::{KeyNeed, Vendor};
 
-/// A configured provider that was asked for its models and gave none.
+/// A configured provider that gave no models when we asked for them.
 #[derive(Clone, Copy, Debug)]
 pub struct ProviderFailure<'a> {
     /// Its name in the configuration.
     pub provider_id: &'a str,
     /// The vendor, where it is a known one.
     pub vendor: Option<&'static Vendor>,
-    /// What was tried.
+    /// What we tried.
     pub endpoint: &'a Endpoint,
-    /// What answered.
+    /// What went wrong.
     pub cause: &'a ListFailure,
-    /// What `find_correction` found; `None` if nothing better answered, or without a look.
+    /// What `find_correction` found. `None` if no other address answered, or if we did not look.
     pub correction: Option<&'a Correction>,
 }
 
@@ -41,9 +41,9 @@ pub enum ListFailure {
 /// Settings under which the same server did list models.
 #[derive(Clone, Debug)]
 pub struct Correction {
-    /// What the server seems to speak.
+    /// The dialect the server seems to speak.
     pub dialect: Dialect,
-    /// The address that would do.
+    /// The address that works.
     pub base_url: BaseUrl,
     changes: Changes,
 }
@@ -60,9 +60,9 @@ enum Changes {
 pub struct ProviderDiagnosis {
     /// Names the provider and the address that was tried. Without a full stop.
     pub problem: String,
-    /// The same for a line that names the provider itself.
+    /// The same problem, for a line that already names the provider.
     pub said: String,
-    /// A request to the user. Without a full stop.
+    /// What we ask the user to do. Without a full stop.
     pub fix: String,
 }
 
@@ -73,7 +73,7 @@ impl fmt::Display for ProviderDiagnosis {
     }
 }
 
-/// With a capital letter.
+/// The text with a capital first letter.
 fn as_sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(|first| first.to_ascii_uppercase());
@@ -81,7 +81,7 @@ fn as_sentence(text: &str) -> String {
 }
 
 impl ListFailure {
-    /// What an answer to the question for models means: `None` if there are some.
+    /// What the answer to our question for models means; `None` if it lists some.
     pub fn of<T>(answer: &Result<Vec<T>, DiscoverError>) -> Option<Self> {
         match answer {
             Ok(models) if models.is_empty() => Some(Self::Empty),
@@ -91,7 +91,7 @@ impl ListFailure {
     }
 }
 
-/// What is wrong with a provider, and what its user can do. Looks at the failure alone.
+/// What is wrong with a provider and what the user can do. Looks only at the failure.
 pub fn diagnose_provider(failure: &ProviderFailure<'_>) -> ProviderDiagnosis {
     let said = match failure.cause {
         ListFailure::Empty => format!("{} lists no models", failure.endpoint.base_url.as_str()),
@@ -187,7 +187,7 @@ impl ProviderFailure<'_> {
         }
     }
 
-    /// For servers that answer prompts and list nothing.
+    /// For servers that answer prompts but list no models.
     fn name_a_model(&self) -> String {
         format!("a model that is not listed can be named: `model = \"{}/NAME\"`", self.provider_id)
     }
@@ -202,8 +202,8 @@ impl ProviderFailure<'_> {
     }
 }
 
-/// What to set if a request found no such path at the server: `None` if its models are where the endpoint says,
-/// or nowhere near.
+/// What to set after a server did not know the path of a request. `None` if the models are where the endpoint
+/// says, or at no address that we try.
 pub(crate) async fn correct_address(http: &Http, provider_id: &str, endpoint: &Endpoint) -> Option<String> {
     let cause = ListFailure::of(&models_of(http, provider_id, endpoint, ADVICE).await)?;
     let found = find_correction(http, provider_id, endpoint, &cause, ADVICE).await?;
@@ -212,7 +212,7 @@ pub(crate) async fn correct_address(http: &Http, provider_id: &str, endpoint: &E
     Some(as_sentence(&failure.corrected(&found)))
 }
 
-/// The settings for a server that speaks the dialect people mix up with this one.
+/// The settings for a server that speaks the dialect people confuse with this one.
 pub(crate) fn other_dialect(endpoint: &Endpoint) -> String {
     let other = endpoint.dialect.alternative();
     let path = match root_paths(endpoint.base_url.path()).first() {
@@ -225,8 +225,8 @@ pub(crate) fn other_dialect(endpoint: &Endpoint) -> String {
     format!("`dialect = \"{}\"` and `base_url = \"{}\"`", other.as_str(), base_url.as_str())
 }
 
-/// Asks the same server under addresses and in dialects that people often mean, all at once, and gives the
-/// likeliest that lists models. Only for failures that another address or dialect can explain.
+/// Asks the same server, all at once, at the addresses and in the dialects that people often mean, and returns
+/// the likeliest that lists models. Only for failures that another address or dialect can explain.
 pub async fn find_correction(
     http: &Http,
     provider_id: &str,
@@ -238,7 +238,7 @@ pub async fn find_correction(
         ListFailure::Discover(
             DiscoverError::NoSuchPath { .. } | DiscoverError::Nonsense { .. } | DiscoverError::Refused { .. },
         ) => candidates(endpoint),
-        // The key may be right and travel in the wrong header.
+        // The key may be right and be in the wrong header.
         ListFailure::Discover(DiscoverError::KeyRefused { .. }) if endpoint.key.is_some() => {
             let mut candidates = candidates(endpoint);
             candidates.retain(|(_, candidate)| candidate.auth != endpoint.auth);
@@ -269,7 +269,7 @@ fn candidates(endpoint: &Endpoint) -> Vec<(Changes, Endpoint)> {
         let base_url = endpoint.base_url.with_path(&path);
         found.push((Changes::Address, Endpoint { base_url, ..endpoint.clone() }));
     }
-    // Dialects that share their list of models can't be told apart by it: the first of them is meant.
+    // Dialects with the same list of models look alike here, so we suggest the first of them.
     let mut lists = vec![endpoint.dialect.models().path];
     for dialect in Dialect::MOST_USED_FIRST {
         if lists.contains(&dialect.models().path) {
@@ -286,7 +286,7 @@ fn candidates(endpoint: &Endpoint) -> Vec<(Changes, Endpoint)> {
     found
 }
 
-/// The path of a base address without what people add to it: the path of one request, versions (also doubled),
+/// The path of a base address without what people add to it: the path of a request, a version (also twice),
 /// `/api`.
 fn root_paths(written: &str) -> Vec<String> {
     let requests = Dialect::MOST_USED_FIRST.map(|dialect| dialect.path(""));
@@ -300,7 +300,7 @@ fn root_paths(written: &str) -> Vec<String> {
     roots
 }
 
-/// A version too many or too few, or a server whose API is below `/api`.
+/// Each root with and without a version, and the first one below `/api`.
 fn paths_near(roots: &[String], dialect: Dialect) -> Vec<String> {
     let version = dialect.base_path();
     let with_version = roots.iter().map(|root| format!("{root}{version}"));

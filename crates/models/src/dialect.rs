@@ -1,8 +1,8 @@
 //! The four dialects behind one face: a request becomes a body, events become chunks. Pure; `http` moves the
 //! bytes.
 //!
-//! A dialect is a value: each has a folder, and there one constant `SPEC` with all that is its own. Outside of
-//! the folders nothing compares dialects. What they share is `compose` (user parts in neutral form) and `sse`.
+//! A dialect is a value. Each has a folder with one constant `SPEC`, which holds everything that differs. No
+//! code outside the folders compares dialects. They share `compose` (user parts in neutral form) and `sse`.
 
 use std::fmt::Debug;
 
@@ -16,8 +16,7 @@ use crate::sse::SseEvent;
 use crate::vendors::{AuthHeader, Compatibility};
 use crate::{anthropic, gemini, openai_chat, openai_responses};
 
-/// How a server is spoken to. No `PartialEq`: a comparison would silently leave out the dialect that is added
-/// next.
+/// How we speak to a server. Has no `PartialEq`: a comparison would silently miss the next dialect that we add.
 #[derive(Clone, Copy, Debug)]
 pub enum Dialect {
     /// The Messages API.
@@ -33,16 +32,16 @@ pub enum Dialect {
 /// Everything about one dialect.
 #[derive(Debug)]
 pub(crate) struct DialectSpec {
-    /// As the configuration says it.
+    /// Its name in the configuration.
     pub(crate) name: &'static str,
     /// Where requests go, behind the base address; `{model}` is the model's id.
     pub(crate) path: &'static str,
-    /// What a server may speak that does not know `path`.
+    /// The dialect to try on a server that does not know `path`.
     pub(crate) alternative: Dialect,
     pub(crate) server: ServerSpec,
-    /// Whether a model with a budget for thoughts thinks only when it is told to.
+    /// Whether a model with a thinking budget thinks only if we ask for it.
     pub(crate) thinks_on_demand: bool,
-    /// Whether there is a form for such a file.
+    /// Whether the dialect has a form for such a file.
     pub(crate) takes: fn(MediaKind, &str) -> bool,
     /// The request as the server wants it.
     pub(crate) body: fn(&Outgoing<'_>) -> Vec<u8>,
@@ -50,19 +49,19 @@ pub(crate) struct DialectSpec {
     pub(crate) decoder: fn(&ModelRequest) -> Box<dyn Decoder>,
 }
 
-/// How servers of a dialect are reached. Dialects of one maker share it.
+/// How to reach servers of a dialect. The dialects of one maker share it.
 #[derive(Debug)]
 pub(crate) struct ServerSpec {
-    /// How base addresses usually end: with the version, where the path of a request has none.
+    /// How base addresses usually end: with the version, where the request path has none.
     pub(crate) base_path: &'static str,
-    /// Of every request, beside the key's.
+    /// Sent with every request, beside the key's header.
     pub(crate) headers: &'static [(&'static str, &'static str)],
     /// How the key travels, unless the vendor has a way of its own.
     pub(crate) auth: AuthHeader,
     pub(crate) models: ModelList,
 }
 
-/// Servers that follow OpenAI, for both of its dialects.
+/// Servers that follow OpenAI, in both of its dialects.
 pub(crate) const OPENAI_SERVER: ServerSpec = ServerSpec {
     base_path: "/v1",
     headers: &[],
@@ -78,30 +77,30 @@ pub(crate) const OPENAI_SERVER: ServerSpec = ServerSpec {
 /// What an encoder works from.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// What is to be sent.
+    /// The request to encode.
     pub request: &'a ModelRequest,
-    /// The bytes of the attachments that are in the blob store, by content id.
+    /// The bytes of attachments from the blob store, by content id.
     pub blobs: &'a BlobBytes,
     /// How this server differs from others of its dialect.
     pub compatibility: &'a Compatibility,
 }
 
-/// Whether an event moves the answer on. Only keep-alives leave the idle time-out running.
+/// Whether an event advances the answer. Keep-alives do not reset the idle time-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamActivity {
-    /// Something of the answer has come.
+    /// A piece of the answer arrived.
     Progress,
-    /// The server only said that it is still there.
+    /// The server only said that it is still alive.
     KeepAlive,
 }
 
-/// Reads the events of one answer. Events it does not know are traced and passed over; nothing makes it panic.
+/// Reads the events of one answer. Traces and ignores events it does not know; never panics.
 pub trait Decoder: Send + Debug {
     /// Appends what the event says. `StepEvent::End` is the last thing a decoder ever appends.
     fn event(&mut self, event: &SseEvent<'_>, out: &mut Vec<StepEvent>)
     -> Result<StreamActivity, ModelError>;
-    /// The body has ended. Appends the end if the answer is complete without a closing event; says nothing if
-    /// it was cut.
+    /// The body has ended. Appends the end if the answer is complete without a closing event; appends nothing
+    /// if it was cut.
     fn body_ended(&mut self, out: &mut Vec<StepEvent>);
 }
 
@@ -109,11 +108,11 @@ impl Dialect {
     /// Every dialect.
     pub const ALL: [Self; 4] = [Self::Anthropic, Self::OpenAiChat, Self::OpenAiResponses, Self::Gemini];
 
-    /// The order in which a server is tried that did not answer as configured.
+    /// The order in which we try dialects on a server that did not answer as configured.
     pub(crate) const MOST_USED_FIRST: [Self; 4] =
         [Self::OpenAiChat, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
-    /// The one place that tells dialects apart.
+    /// The only place that tells dialects apart.
     const fn spec(self) -> &'static DialectSpec {
         match self {
             Self::Anthropic => &anthropic::SPEC,
@@ -123,7 +122,7 @@ impl Dialect {
         }
     }
 
-    /// As configurations name it.
+    /// Its name in the configuration.
     pub const fn as_str(self) -> &'static str {
         self.spec().name
     }
@@ -143,7 +142,7 @@ impl Dialect {
         self.spec().server.base_path
     }
 
-    /// The dialect to try where a server knows the address and not the path behind it.
+    /// The dialect to try when the server exists but does not know the path.
     pub(crate) fn alternative(self) -> Self {
         self.spec().alternative
     }
@@ -160,22 +159,22 @@ impl Dialect {
         self.spec().thinks_on_demand
     }
 
-    /// Whether there is a form for such a file.
+    /// Whether the dialect has a form for such a file.
     pub(crate) fn takes(self, mime: &str) -> bool {
         MediaKind::of(mime).is_some_and(|kind| (self.spec().takes)(kind, mime))
     }
 
-    /// What follows the base address, version included where the dialect has one in the path.
+    /// The path after the base address, with the version where the dialect puts it into the path.
     pub(crate) fn path(self, model_id: &str) -> String {
         self.spec().path.replace("{model}", model_id)
     }
 
-    /// The request as the server wants it. Written passages are kept on the passages themselves.
+    /// The request as the server wants it. Caches each encoded passage on the passage itself.
     pub fn body(self, outgoing: &Outgoing<'_>) -> Vec<u8> {
         (self.spec().body)(outgoing)
     }
 
-    /// The same with what has to be brought from the blob store for it.
+    /// The same, after reading what it needs from the blob store.
     pub async fn body_of(
         self,
         request: &ModelRequest,
@@ -191,8 +190,8 @@ impl Dialect {
     }
 }
 
-/// The data of an event. Its characters are checked once for all of it: a JSON reader that is given bytes
-/// checks each text anew.
+/// The data of an event. Checks the UTF-8 once for all of it: a JSON reader over bytes checks each string
+/// again.
 pub(crate) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> serde_json::Result<T> {
     match std::str::from_utf8(data) {
         Ok(text) => serde_json::from_str(text),
@@ -200,8 +199,8 @@ pub(crate) fn read<'a, T: Deserialize<'a>>(data: &'a [u8]) -> serde_json::Result
     }
 }
 
-/// Streamed arguments as a value: nothing at all is an empty object, what is no JSON stays the text it is (the
-/// loop tells the model).
+/// Streamed arguments as a value: no text is an empty object; text that is no JSON stays a text (the loop tells
+/// the model).
 pub(crate) fn arguments(text: &str) -> Value {
     if text.trim().is_empty() {
         return Value::Object(serde_json::Map::new());
@@ -209,8 +208,8 @@ pub(crate) fn arguments(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
 }
 
-/// Who said something that only its author understands again (signatures, encrypted reasoning, item ids).
-/// Stored beside it as `by`; sent back only to the same provider and model.
+/// Names the model that said something only it understands again (signatures, encrypted reasoning, item ids).
+/// Stored beside it as `by`; goes back only to the same provider and model.
 pub(crate) fn author(request: &ModelRequest) -> String {
     request.model().to_string()
 }

@@ -17,7 +17,7 @@ use ask::ServerQuery;
 pub(crate) use lists::ModelList;
 pub use served::served_as;
 
-/// Why a server's models are not known, so that a person can be told what to do.
+/// Why we do not know a server's models, in a form that lets us tell a person what to do.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum DiscoverError {
@@ -37,12 +37,13 @@ pub enum DiscoverError {
     TooSlow { url: String, after: Duration },
 }
 
-/// How long a server is waited for.
+/// How long we wait for a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListWait {
-    /// For everything.
+    /// For everything together.
     pub deadline: Duration,
-    /// Of it, for what a server on this machine says beside its list: a list must not be lost for it.
+    /// The part of it that a server on this machine gets for what it says beside its list: a slow answer there
+    /// must not cost us the list.
     pub details: Duration,
 }
 
@@ -52,13 +53,13 @@ impl From<Duration> for ListWait {
     }
 }
 
-/// Where the models of an endpoint are listed.
+/// The address of an endpoint's list of models.
 pub fn list_address(endpoint: &Endpoint) -> String {
     endpoint.base_url.join(endpoint.dialect.models().path).to_string()
 }
 
-/// The models behind an endpoint, as those of the configured provider. What the list does not say of a server
-/// on this machine (the context it really has) is asked as well, as far as time allows.
+/// The models behind an endpoint, as models of the configured provider. If a server on this machine has more to
+/// say than its list (the context it really has), we ask for that too, as far as time allows.
 pub async fn models_of(
     http: &Http,
     provider_id: &str,

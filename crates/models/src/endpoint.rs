@@ -1,4 +1,4 @@
-//! Where a provider is and how it is spoken to: address, key, headers. Builds requests' addresses, sends
+//! Where a provider is and how we speak to it: address, key, headers. Builds addresses of requests, sends
 //! nothing.
 
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
@@ -12,7 +12,7 @@ use crate::vendors::{AuthHeader, Compatibility};
 /// dialect × address × key.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
-    /// What is spoken there.
+    /// The dialect the server speaks.
     pub dialect: Dialect,
     /// Where it is.
     pub base_url: BaseUrl,
@@ -22,15 +22,15 @@ pub struct Endpoint {
     pub key: Option<Secret>,
     /// How it differs from others of its dialect.
     pub compatibility: Compatibility,
-    /// Said in errors about the key: what to do.
+    /// Errors about the key say this: what the user should do.
     pub key_hint: String,
 }
 
-/// An address a model's server may have: http or https, no key in it.
+/// An address a model's server may have: http or https, without a key in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseUrl(Url);
 
-/// How a server is connected to.
+/// Whether the connection is encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Safety {
     Tls,
@@ -69,7 +69,7 @@ impl BaseUrl {
         Ok(Self(url))
     }
 
-    /// Without a slash at its end.
+    /// The address without a slash at its end.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -79,14 +79,14 @@ impl BaseUrl {
         self.0.path().trim_end_matches('/')
     }
 
-    /// The same server at another path; a query stays.
+    /// The same server at another path; keeps the query.
     pub(crate) fn with_path(&self, path: &str) -> Self {
         let mut url = self.0.clone();
         url.set_path(path);
         Self(url)
     }
 
-    /// Whether it is this machine: such a server may be asked for its models at start.
+    /// Whether the host is this machine: we may ask such a server for its models at start.
     pub fn is_loopback(&self) -> bool {
         match self.0.host() {
             Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -103,7 +103,7 @@ impl BaseUrl {
         }
     }
 
-    /// The address with a path behind it. A version that is in both is written once; a query of the base stays.
+    /// The address with this path added. A version that is in both appears once; keeps a query of the base.
     pub(crate) fn join(&self, path: &str) -> Url {
         let mut url = self.0.clone();
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -111,7 +111,7 @@ impl BaseUrl {
         let version = path.split('/').nth(1).filter(|first| is_version(first));
         let path = match version {
             Some(version) if base.rsplit('/').next() == Some(version) => &path[version.len() + 1..],
-            // `https://host/v1` is understood also where the vendor writes `https://host`.
+            // Users may write `https://host/v1` where the vendor writes `https://host`.
             Some(version) if base.rsplit('/').next().is_some_and(is_version) => &path[version.len() + 1..],
             _ => path,
         };
@@ -134,7 +134,7 @@ pub(crate) fn is_version(segment: &str) -> bool {
 }
 
 impl Endpoint {
-    /// The headers of every request; the key's is marked so that no log shows it.
+    /// The headers of every request; marks the key's header as sensitive, so that no log shows it.
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in self.dialect.headers() {
@@ -154,7 +154,8 @@ impl Endpoint {
             AuthHeader::Goog => (HeaderName::from_static("x-goog-api-key"), key.to_owned()),
             AuthHeader::ApiKey => (HeaderName::from_static("api-key"), key.to_owned()),
         };
-        // A key with a line break in it can't be sent; the server's own refusal tells the user.
+        // A header cannot hold a key with a line break. We leave it out, and the server's refusal tells the
+        // user.
         let mut value = HeaderValue::from_str(&text).ok()?;
         value.set_sensitive(true);
         Some((name, value))

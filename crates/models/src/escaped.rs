@@ -1,11 +1,11 @@
-//! A JSON text as the wire has it, unescaped when it is taken: one allocation per delta, where a JSON reader
-//! that keeps no memory between events needs three for a text with escapes.
+//! A JSON string as the wire has it, unescaped when we take it. That costs one allocation per delta; a JSON
+//! reader that keeps no buffer between events needs three for a string with escapes.
 
 use memchr::memchr;
 use serde::de::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// What is between the quotes; nothing if the value is no text.
+/// The text between the quotes; empty if the value is no string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Escaped<'a>(&'a str);
 
@@ -15,8 +15,8 @@ impl<'de: 'a, 'a> Deserialize<'de> for Escaped<'a> {
     }
 }
 
-/// The first half of a character whose second half is still to come: servers written in JavaScript cut texts
-/// between the two.
+/// The first half of a surrogate pair whose second half is still to come: servers written in JavaScript cut
+/// texts between the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Half(Option<u32>);
 
@@ -30,7 +30,7 @@ impl<'a> Escaped<'a> {
         self.0.is_empty()
     }
 
-    /// The text as it goes on behind a half; its own last half, if it ends in one, waits for the next.
+    /// The text that continues after a half. If it ends in a half itself, that one waits for the next text.
     pub(crate) fn unescaped_after(self, half: &mut Half) -> String {
         let mut rest = self.0;
         let mut begun = None;
@@ -56,7 +56,7 @@ impl<'a> Escaped<'a> {
 
     pub(crate) fn unescaped(self) -> String {
         let mut rest = self.0;
-        // Never longer than what it is made from.
+        // The result is never longer than the escaped text.
         let mut text = String::with_capacity(rest.len());
         while let Some(at) = memchr(b'\\', rest.as_bytes()) {
             text.push_str(&rest[..at]);
@@ -69,8 +69,8 @@ impl<'a> Escaped<'a> {
     }
 }
 
-/// What the escape at the beginning means, and how long it is. The reader has seen that it is well formed; half
-/// of a pair without the other is no character and becomes the mark for that.
+/// What the escape at the beginning means, and how long it is. The JSON reader has checked that it is well
+/// formed. Half of a surrogate pair without the other half becomes the replacement character.
 fn escape(bytes: &[u8]) -> (char, usize) {
     let simple = match bytes.get(1) {
         Some(b'n') => '\n',
@@ -106,12 +106,12 @@ fn paired(high: u32, low: u32) -> char {
     char::from_u32(paired).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// What comes before the first half that a text ends in, and that half.
+/// The text before a half at its end, and that half.
 fn ending_in_half(text: &str) -> Option<(&str, u32)> {
     let at = text.len().checked_sub(UNIT)?;
     let high @ 0xd800..=0xdbff = unit(text.as_bytes(), at)? else { return None };
     let before = text.get(..at)?;
-    // A backslash behind another one is no escape.
+    // A backslash after another backslash begins no escape.
     let backslashes = before.bytes().rev().take_while(|byte| *byte == b'\\').count();
     (backslashes % 2 == 0).then_some((before, high))
 }
@@ -151,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Cuts a text between any two UTF-16 units and reads the pieces again.
+    /// Cuts a text between any two UTF-16 units and unescapes the pieces one after the other.
     fn sent_in_pieces(text: &str, cuts: &[usize]) -> String {
         let units: Vec<u16> = text.encode_utf16().collect();
         let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut % (units.len() + 1)).collect();

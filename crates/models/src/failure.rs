@@ -9,7 +9,7 @@ use crate::diagnose::other_dialect;
 use crate::endpoint::Endpoint;
 use crate::limits::PROVIDER_WORDS;
 
-/// An answer that is no stream: its status, when to come back, and the first bytes of its body.
+/// An answer that is no stream: its status, when to try again, and the first bytes of its body.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HttpRefusal<'a> {
     pub(crate) status: u16,
@@ -18,12 +18,12 @@ pub(crate) struct HttpRefusal<'a> {
 }
 
 impl HttpRefusal<'_> {
-    /// The server may not have the path at all, rather than the model.
+    /// Whether the server may lack the path rather than the model.
     pub(crate) fn may_lack_the_path(&self) -> bool {
         matches!(self.status, 404 | 405) && !ProviderError::in_body(self.body).names_a_model()
     }
 
-    /// `correction` are the settings under which the same server does answer, in words.
+    /// `correction`, if given, states the settings under which the same server does answer.
     pub(crate) fn error(
         &self,
         endpoint: &Endpoint,
@@ -39,7 +39,7 @@ impl HttpRefusal<'_> {
         match self.status {
             401 | 403 => ModelError::Auth(endpoint.with_hint(&about)),
             400 if said.is_about_the_key() => ModelError::Auth(endpoint.with_hint(&about)),
-            // What a server does not have it will not have in a moment either.
+            // A server does not gain a feature within a moment, so a retry cannot help.
             501 | 505 => said.error(about),
             408 | 409 | 425 | 429 | 500..=599 if !said.is_quota() => {
                 ModelError::Transient { message: about, retry_after: self.retry_after.or(said.retry_after) }
@@ -53,7 +53,7 @@ impl HttpRefusal<'_> {
     }
 }
 
-/// Most often the model; a server that does not say so may not have the path.
+/// Most often the model is missing; a server that does not say so may lack the path.
 fn what_is_missing(said: &ProviderError, endpoint: &Endpoint, provider_id: &str) -> String {
     if said.names_a_model() {
         return format!("`attache models {provider_id}` shows which models there are");
@@ -71,7 +71,7 @@ impl Endpoint {
         format!("{}. {}", about.trim_end_matches('.'), self.key_hint)
     }
 
-    /// A provider's own words, short, on one line and without the key.
+    /// A provider's own words: short, on one line and without the key.
     pub(crate) fn words(&self, text: &str) -> String {
         let text = match &self.key {
             Some(key) => key.hide_in(text),
@@ -80,7 +80,7 @@ impl Endpoint {
         shortened(&text)
     }
 
-    /// An error whose words come from a stream: decoders know no keys.
+    /// Removes the key from an error whose words come from a stream: decoders know no keys.
     pub(crate) fn without_key(&self, error: ModelError) -> ModelError {
         let Some(key) = &self.key else { return error };
         let hide = |text: String| key.hide_in(&text);
@@ -104,12 +104,12 @@ pub(crate) struct ProviderError {
     pub(crate) message: String,
     /// `type` and `code`, joined: vendors use either.
     pub(crate) code: String,
-    /// Google says in the body when to come back.
+    /// Google puts the time to wait into the body.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl ProviderError {
-    /// Finds the message in the shapes providers use; a body of another shape is the message itself.
+    /// Finds the message in the shapes that providers use; in any other shape the body itself is the message.
     pub(crate) fn in_body(body: &[u8]) -> Self {
         match serde_json::from_slice::<Value>(body) {
             Ok(Value::Array(items)) => items.first().map(Self::in_value).unwrap_or_default(),
@@ -133,7 +133,7 @@ impl ProviderError {
         Self { message, code: code.join(" "), retry_after: retry_delay(error) }
     }
 
-    /// For an error within a stream, or one whose status says nothing.
+    /// For an error within a stream, or one whose status does not tell enough.
     pub(crate) fn error(&self, about: String) -> ModelError {
         let has = |words: &[&str]| {
             let (message, code) = (self.message.to_lowercase(), self.code.to_lowercase());
@@ -197,7 +197,7 @@ impl ProviderError {
         self.message.to_lowercase().contains("model")
     }
 
-    /// Google refuses a wrong key as a bad request.
+    /// Google answers a wrong key with "bad request".
     fn is_about_the_key(&self) -> bool {
         let message = self.message.to_lowercase();
         ["api key not valid", "api key expired", "api key not found"]
@@ -205,7 +205,7 @@ impl ProviderError {
             .any(|words| message.contains(words))
     }
 
-    /// No money left: trying again is no help.
+    /// The account has no money left, so a retry cannot help.
     fn is_quota(&self) -> bool {
         self.code.contains("insufficient_quota") || self.message.contains("credit balance is too low")
     }
@@ -219,7 +219,7 @@ fn retry_delay(error: &Value) -> Option<Duration> {
     seconds.is_finite().then(|| Duration::try_from_secs_f64(seconds.min(86_400.0)).ok()).flatten()
 }
 
-/// At most `PROVIDER_WORDS` characters, on one line, nothing invisible.
+/// At most `PROVIDER_WORDS` characters, on one line, without invisible ones.
 pub(crate) fn shortened(text: &str) -> String {
     let mut short = String::new();
     let mut blank = false;

@@ -19,7 +19,7 @@ use crate::dialect::{Dialect, DialectSpec, ServerSpec};
 use crate::discover::ModelList;
 use crate::vendors::AuthHeader;
 
-/// As its maker lists them.
+/// The picture types that Google lists.
 const IMAGES: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"];
 const AUDIO: [&str; 6] = ["audio/wav", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"];
 
@@ -48,8 +48,7 @@ pub(crate) const SPEC: DialectSpec = DialectSpec {
     decoder: |request| Box::new(decode::GeminiDecoder::new(request)),
 };
 
-/// A signature beside who made it: the API wants it back on the same part, and only from the model it came
-/// from.
+/// A signature with the model that made it: the API wants it back on the same part, and only from that model.
 fn signed(signature: String, author: &str) -> Rest {
     let metadata = json!({ "google": { "thoughtSignature": signature, "by": author } });
     Rest(Some(Box::new(RestFields { provider_metadata: Some(metadata), ..RestFields::default() })))

@@ -1,5 +1,5 @@
-//! The HTTP clients of this process: made when first used, because reading the machine's certificates takes
-//! longer than starting the whole program. A server without TLS needs none.
+//! The HTTP clients of this process. Each is built on first use, because reading the machine's certificates
+//! takes longer than starting the whole program, and a server without TLS needs none.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +10,7 @@ use crate::endpoint::{BaseUrl, Safety};
 use crate::limits::CONNECT;
 use crate::transport_error;
 
-/// Shared by all providers: connections are kept and used again.
+/// All providers share it, so that connections are kept and reused.
 #[derive(Clone, Debug, Default)]
 pub struct Http {
     clients: Arc<Clients>,
@@ -20,7 +20,7 @@ pub struct Http {
 struct Clients {
     outside: OnceLock<Client>,
     outside_plain: OnceLock<Client>,
-    /// Servers on this machine are never asked through a proxy.
+    /// Never uses a proxy for servers on this machine.
     loopback: OnceLock<Client>,
     loopback_plain: OnceLock<Client>,
 }
@@ -39,7 +39,7 @@ impl Http {
         }
         let made = match (base_url.is_loopback(), base_url.safety()) {
             (false, Safety::Tls) => builder().build(),
-            // A proxy may speak TLS itself; without certificates there is still the plain one.
+            // A proxy may itself use TLS. If there are no certificates, plain requests still work.
             (false, Safety::Plain) => builder().build().or_else(|_| without_certificates(builder()).build()),
             (true, Safety::Tls) => builder().no_proxy().build(),
             (true, Safety::Plain) => without_certificates(builder()).no_proxy().build(),
@@ -50,17 +50,17 @@ impl Http {
 }
 
 fn builder() -> ClientBuilder {
-    // Somebody who embeds us may have chosen another provider already; then that one is used.
+    // A program that embeds us may have installed another provider already; then we use that one.
     drop(rustls::crypto::ring::default_provider().install_default());
     Client::builder()
         .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT)
-        // A redirect would carry the conversation, and with some servers the key, to a place that is not
+        // A redirect would carry the conversation, and with some servers the key, to an address that is not
         // configured.
         .redirect(reqwest::redirect::Policy::none())
 }
 
-/// Trusts no certificate, which is enough where there is no TLS.
+/// Trusts no certificate, which is enough without TLS.
 fn without_certificates(builder: ClientBuilder) -> ClientBuilder {
     builder.tls_certs_only([])
 }

@@ -1,5 +1,5 @@
-//! A model behind HTTP: the `Model` port over dialect × endpoint. Moves bytes; what they mean is the dialect's
-//! business.
+//! A model behind HTTP: implements the `Model` port over dialect × endpoint. Moves bytes; the dialect knows
+//! what they mean.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ pub struct HttpModel {
 }
 
 impl HttpModel {
-    /// `idle` is how long the stream may be silent; keep-alives are silence.
+    /// `idle` is how long the stream may stay silent; keep-alives count as silence.
     pub fn new(
         provider_id: impl Into<String>,
         endpoint: Endpoint,
@@ -127,7 +127,7 @@ impl Model for HttpModel {
         self.models.clone()
     }
 
-    /// Any name: a model that no catalogue knows is used as it is.
+    /// Accepts any name, so that users can use a model that no catalogue knows.
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         if model.provider_id != self.provider_id {
             return None;
@@ -154,17 +154,17 @@ impl Model for HttpModel {
     }
 }
 
-/// An answer that is coming in.
+/// An answer that is still arriving.
 struct AnswerStream {
     model: HttpModel,
     body: Pin<Box<dyn Stream<Item = Result<bytes::Bytes, reqwest::Error>> + Send>>,
     parser: SseParser,
     decoder: Box<dyn Decoder>,
-    /// Filled by the decoder, then given out one by one.
+    /// Filled by the decoder; `next` hands these out one by one.
     decoded: Vec<StepEvent>,
     ready: VecDeque<StepEvent>,
     silent_at: Instant,
-    /// The first bytes, while nothing was heard: a server that speaks no events is quoted.
+    /// The first bytes, until the first event: we quote a server that sends no events.
     unheard: Vec<u8>,
     heard: bool,
     state: AnswerStreamState,
@@ -193,7 +193,7 @@ impl AnswerStream {
         }
     }
 
-    /// In a box: it is handed on with every event.
+    /// Boxed, because the stream moves it with every event.
     async fn next(mut self: Box<Self>) -> Option<(Result<StepEvent, ModelError>, Box<Self>)> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -246,7 +246,7 @@ impl AnswerStream {
         AnswerStreamState::Reading
     }
 
-    /// A whole body without one event is no answer of a model: its own words say what it is.
+    /// A body without any event is no answer of a model. Its own words tell what it is.
     fn garbage(&self) -> Option<ModelError> {
         if self.heard || self.unheard.trim_ascii().is_empty() {
             return None;

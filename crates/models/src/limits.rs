@@ -21,21 +21,20 @@ pub(crate) const ARGUMENT_DELTAS: usize = 8;
 /// would come in lumps no provider sends.
 pub(crate) const ARGUMENT_DELTA_BYTES: (usize, usize) = (16, 4096);
 
-/// Sessions whose failed attempts (`times=`) are remembered; beyond it the memory starts anew, which costs a
-/// scripted failure more and no memory.
+/// Sessions whose failed attempts (`times=`) we remember. Beyond it we forget all of them, so that a scripted
+/// failure may happen again and memory stays bounded.
 pub(crate) const REMEMBERED_ATTEMPTS: usize = 4096;
 
 /// One server-sent event: an inline picture of 20 MiB in base64 fits, an endless line does not.
 pub(crate) const EVENT_BYTES: usize = 32 * 1024 * 1024;
 
-/// The body of an error answer that is read; the message is in its first bytes.
+/// How much of an error's body we read; the message is in its first bytes.
 pub(crate) const ERROR_BODY_BYTES: usize = 64 * 1024;
 
-/// A provider's own words in an error of ours, in characters.
+/// Characters of a provider's own words in one of our errors.
 pub(crate) const PROVIDER_WORDS: usize = 500;
 
-/// How long a server is asked where its models are before a prompt that found no path is answered: a person
-/// waits.
+/// How long we ask a server where its models are, after a prompt found no path there: the user is waiting.
 pub(crate) const ADVICE: Duration = Duration::from_secs(2);
 
 /// The longest item id or call id OpenAI takes back.
@@ -47,21 +46,20 @@ pub(crate) const CHAT_ID_BYTES: usize = 40;
 /// The longest name of a function OpenAI takes.
 pub(crate) const CALL_NAME_BYTES: usize = 64;
 
-/// Time for the connection itself; a server that takes longer is not there.
+/// Time to connect; we treat a slower server as absent.
 pub(crate) const CONNECT: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// Silence of a model's stream when nothing is configured: reasoning models can be quiet for minutes.
+/// How long a model's stream may stay silent if nothing is configured: reasoning models can be quiet for
+/// minutes.
 pub const STREAM_IDLE: std::time::Duration = std::time::Duration::from_secs(300);
 
-/// Models kept per vendor: what a person can still look through in a list. The file stays small enough to
-/// embed.
+/// Models kept per vendor: as many as a person can look through in a list, and few enough to embed the file.
 pub(crate) const CATALOGUE_MODELS: usize = 60;
 
 /// Smallest context worth listing: the system prompt, the tools and one file of code need about this much.
 pub(crate) const CATALOGUE_CONTEXT: u64 = 32_000;
 
-/// Answer size where the data states none of its own: enough for the longest file a person would want written
-/// at once.
+/// Answer size where the data states none: enough for the longest file a person would want in one answer.
 pub(crate) const UNLIMITED_OUTPUT: u64 = 32_768;
 
 /// Tokens for thinking at low, medium, high and max where a model takes a number: a few thoughts, a page,
@@ -74,14 +72,13 @@ pub(crate) const THOUGHT_BUDGET_LEAST: u64 = 1_024;
 /// The title of a document in a request, in characters; Anthropic takes no longer one.
 pub(crate) const TITLE_CHARACTERS: usize = 500;
 
-/// Largest token count that is believed: sums over any session stay far from overflowing, whatever a server
-/// claims.
+/// The largest token count we believe. Sums over any session stay far from overflow, whatever a server claims.
 pub(crate) const TOKENS: u64 = 1 << 40;
 
-/// An answer may take one part in this many of the context; the rest is the conversation's.
+/// An answer may take this fraction of the context (one part in four); the conversation gets the rest.
 pub(crate) const SHARE_OF_CONTEXT: u64 = 4;
 
-/// No maker's own limit is higher; resellers state figures that only cost, because some set aside the money for
+/// The highest limit any maker states. Resellers state higher ones, which only cost: some reserve the money for
 /// all of it.
 pub(crate) const LONGEST_ANSWER: u64 = 131_072;
 
@@ -91,9 +88,8 @@ pub(crate) const MODEL_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// The published data of all vendors was 4.5 MiB when this was written.
 pub(crate) const PUBLISHED_BYTES: usize = 32 * 1024 * 1024;
 
-/// Models of a server of one's own that are asked about one by one: the newest, and more than fit on a disk of
-/// ordinary size.
+/// How many models of a local server we ask about one by one: the newest, and more than fit on a normal disk.
 pub(crate) const DESCRIBED_MODELS: usize = 32;
 
-/// Questions under way to such a server at once: it may be a small machine that is busy with an answer.
+/// Questions to such a server at once: it may be a small machine busy with an answer.
 pub(crate) const QUESTIONS_AT_ONCE: usize = 4;

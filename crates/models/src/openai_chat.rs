@@ -1,5 +1,5 @@
-//! The dialect OpenAI Chat Completions: requests out, events in. Spoken by a dozen vendors, each with an accent
-//! of its own: what differs in requests is in `Compatibility`, what differs in answers is taken as it comes.
+//! The dialect OpenAI Chat Completions: requests out, events in. A dozen vendors speak it, each a little
+//! differently: `Compatibility` states how requests differ; the decoder accepts every variant of an answer.
 
 mod assistant;
 mod calls;

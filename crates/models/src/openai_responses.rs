@@ -1,5 +1,5 @@
-//! The dialect OpenAI Responses: requests out, events in. Nothing is stored on the server's side, so history
-//! goes back whole.
+//! The dialect OpenAI Responses: requests out, events in. The server stores nothing, so we send the whole
+//! history.
 
 pub(crate) mod decode;
 mod efforts;

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 /// The configured providers, the default one first.
 #[derive(Clone, Debug, Default)]
 pub struct Providers {
-    /// A handful at most: searched in order.
+    /// A handful at most, so we search in order.
     providers: Vec<(String, Arc<dyn Model>)>,
 }
 

@@ -50,27 +50,27 @@ pub(crate) mod play;
 /// What a section answers after its last step.
 const END_OF_SCRIPT: &str = "(end of script)";
 
-/// A script that could not be read: the line, what it had to be and what stood there.
+/// A script that could not be read: the line, what was expected and what it says.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("line {line}: expected {expected}, found {found}")]
 pub struct ScriptError {
     /// From 1 on.
     pub line: usize,
-    /// What may stand there.
+    /// What this line may say.
     pub expected: String,
-    /// What stands there.
+    /// What it says.
     pub found: String,
 }
 
 /// Everything a scripted model can say. Which step is played depends only on the request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Script {
-    /// Models declared by header lines, in order.
+    /// The models that `model` lines declare, in order.
     pub models: Vec<ScriptedModel>,
     sections: Vec<Section>,
 }
 
-/// A model declared by a `model` line.
+/// A model that a `model` line declares.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedModel {
     /// Its id at the provider.
@@ -87,7 +87,7 @@ pub struct ScriptedModel {
     pub pdf: bool,
     /// `None`: its line has no `price_…`.
     pub price: Option<Price>,
-    /// How much it can be told to think.
+    /// How much it can think.
     pub thought_levels: Vec<ThoughtLevel>,
 }
 
@@ -140,7 +140,7 @@ pub struct ScriptedCall {
     pub tool_name: String,
     /// As written; streamed in pieces.
     pub arguments: String,
-    /// The arguments as JSON, or the text itself when it is none.
+    /// The arguments as JSON, or the text itself if it is no JSON.
     pub input: Value,
 }
 
@@ -180,7 +180,7 @@ pub enum ErrorKind {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Position {
     pub(crate) step: Arc<ScriptStep>,
-    /// Steps of this turn that are in the conversation already.
+    /// Steps of this turn that are already in the conversation.
     pub(crate) steps_done: usize,
 }
 
@@ -190,8 +190,8 @@ impl Script {
         parse::script(text)
     }
 
-    /// The step for a prompt: an exact section before a prefix before `on *`, the first in the file among
-    /// equals.
+    /// The step for a prompt: an exact section wins over a prefix, a prefix over `on *`; among equals the first
+    /// in the file wins.
     pub fn step(&self, prompt: &str, steps_done: usize) -> Option<&Arc<ScriptStep>> {
         self.section(prompt)?.steps.get(steps_done)
     }
@@ -225,7 +225,7 @@ fn answer(text: &str) -> Arc<ScriptStep> {
     Arc::new(ScriptStep { directives: vec![Directive::Text(text.to_owned())], ..ScriptStep::default() })
 }
 
-/// The prompt as a script would write it, cut where it is long.
+/// An answer that shows the prompt as a script would write it, shortened if it is long.
 fn no_section(prompt: &str) -> String {
     let mut shown: String = prompt.chars().take(SHOWN_PROMPT).collect();
     if prompt.chars().nth(SHOWN_PROMPT).is_some() {

@@ -22,12 +22,11 @@ pub struct ScriptModel {
     provider_id: String,
     script: Script,
     models: Arc<[ModelInfo]>,
-    /// Why a lock: sessions stream side by side. Touched only by steps with `times=`.
+    /// A lock, because sessions stream in parallel. Only steps with `times=` touch it.
     attempts: Mutex<HashMap<SessionId, Attempts>>,
 }
 
-/// How often the step at one place of a session has been tried. Only the latest place is kept: a session tries
-/// one step at a time.
+/// How many attempts a session made at one step. We keep only the latest step: a session tries one at a time.
 #[derive(Debug)]
 struct Attempts {
     /// Passages of the request and steps of the turn.
@@ -65,13 +64,13 @@ impl ScriptModel {
         Self { provider_id, script, models, attempts: Mutex::default() }
     }
 
-    /// What is known of a model of this provider; one that is not declared gets the usual sizes.
+    /// What we know of a model of this provider; an undeclared one gets the default sizes.
     pub fn info(&self, model_id: &str) -> ModelInfo {
         let declared = self.models.iter().find(|known| known.model.model_id == model_id);
         declared.cloned().unwrap_or_else(|| undeclared_model(&self.provider_id, model_id))
     }
 
-    /// States a model from elsewhere (the configuration): replaces the one of that name, or comes last.
+    /// Adds a model from elsewhere (the configuration): replaces the one of that name, or comes last.
     #[must_use]
     pub fn with_model(mut self, info: ModelInfo) -> Self {
         let mut models = self.models.to_vec();
@@ -104,7 +103,7 @@ impl Model for ScriptModel {
         self.models.clone()
     }
 
-    /// Any name: the script answers for all of them.
+    /// Accepts any name: the script answers for all of them.
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         (model.provider_id == self.provider_id).then(|| self.info(&model.model_id))
     }
@@ -133,8 +132,8 @@ fn counts_attempts(step: &ScriptStep) -> bool {
         .any(|directive| matches!(directive, Directive::Error(error) if error.times.is_some()))
 }
 
-/// The size of what a model would read, roughly: a scripted model has no tokenizer, but the number must grow
-/// with the conversation and come out the same every time.
+/// Roughly the size of what a model would read. A scripted model has no tokenizer, but the number must grow
+/// with the conversation and be the same every time.
 fn request_bytes(request: &ModelRequest) -> u64 {
     let spoken = request.passages.size().tokens() * BYTES_PER_TOKEN;
     request.system.len() as u64 + context_bytes(&request.runtime_context) + spoken

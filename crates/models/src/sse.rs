@@ -1,21 +1,21 @@
-//! Server-sent events from bytes: one parser for every dialect, capped, without I/O. Knows nothing of what
-//! events mean.
+//! Server-sent events from bytes: one parser for every dialect, with a size limit, without I/O. Knows nothing
+//! of what events mean.
 
 use memchr::memchr2;
 use thiserror::Error;
 
 use crate::limits::EVENT_BYTES;
 
-/// One event. `name` is empty where the server gives none.
+/// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SseEvent<'a> {
     /// `message` where the server gave no name.
     pub name: &'a str,
-    /// Its lines, joined.
+    /// Its data lines, joined.
     pub data: &'a [u8],
 }
 
-/// An event that never ends would take all memory.
+/// An event is larger than the limit; one that never ends would take all memory.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the model's server sent an event of more than {} MiB", EVENT_BYTES / (1024 * 1024))]
 pub struct TooLarge;
@@ -24,18 +24,18 @@ pub struct TooLarge;
 #[derive(Debug, Default)]
 pub struct SseParser {
     buffer: Vec<u8>,
-    /// Where the event that is being read begins; everything before it has been given out.
+    /// Where the current event begins; everything before it has been handed out.
     event: usize,
     /// Where the next line begins.
     line: usize,
-    /// No line end lies between `line` and here.
+    /// There is no line end between `line` and here.
     searched: usize,
     /// The data lines of the event, relative to `event`.
     data: Vec<(usize, usize)>,
     name: (usize, usize),
-    /// Data of several lines, joined; kept so that its memory is used again.
+    /// Data of several lines, joined; a field, so that its memory is reused.
     joined: Vec<u8>,
-    /// The last line ended with a carriage return: a line feed right behind it belongs to it.
+    /// The last line ended with a carriage return: a line feed right after it belongs to it.
     after_return: bool,
     begun: bool,
 }
@@ -56,7 +56,7 @@ impl SseParser {
         Ok(())
     }
 
-    /// The next whole event; comments and events without data are passed over.
+    /// The next whole event; skips comments and events without data.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> Option<SseEvent<'_>> {
         self.skip_byte_order_mark()?;
@@ -78,7 +78,7 @@ impl SseParser {
         }
     }
 
-    /// Where the line at `line` ends. Steps over the second half of CRLF.
+    /// Where the line at `line` ends. Skips the second half of CRLF.
     fn line_end(&mut self) -> Option<usize> {
         if self.after_return && self.line < self.buffer.len() {
             self.after_return = false;
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Everything the parser gives for a body that comes in pieces of `step` bytes.
+    /// Everything the parser returns for a body that arrives in pieces of `step` bytes.
     fn events(body: &[u8], step: usize) -> Vec<(String, Vec<u8>)> {
         let mut parser = SseParser::default();
         let mut seen = Vec::new();

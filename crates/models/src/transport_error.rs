@@ -1,12 +1,11 @@
-//! Why a request got no answer: in words for a person, and whether another try can help. Looks at the error
-//! alone.
+//! Why a request got no answer: in words for a person, and whether a retry can help. Looks only at the error.
 
 use std::error::Error;
 use std::io;
 
 use rustls::CertificateError;
 
-/// What kept a request from being answered.
+/// What went wrong before an answer came.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TransportError {
     pub(crate) kind: TransportErrorKind,
@@ -16,11 +15,11 @@ pub(crate) struct TransportError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransportErrorKind {
-    /// The server may be there in a moment.
+    /// The server may be reachable in a moment.
     Passing,
-    /// Nothing that a second try would change: a name that does not exist, a server that speaks no TLS.
+    /// A retry changes nothing: the name does not exist, or the server speaks no TLS.
     Lasting,
-    /// The server's certificate is not trusted.
+    /// We do not trust the server's certificate.
     Certificate,
 }
 
@@ -44,7 +43,7 @@ impl TransportError {
     }
 }
 
-/// An `io::Error` does not name what it holds as its source, and may hold another.
+/// `io::Error::source` skips the error it wraps, which may itself wrap another.
 fn tls_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a rustls::Error> {
     match error.downcast_ref::<io::Error>() {
         Some(io) => tls_error(io.get_ref()?),
@@ -90,12 +89,13 @@ fn certificate_words(why: &CertificateError) -> String {
     }
 }
 
-/// As the C library says it. A resolver that can't be reached says something else, and is worth another try.
+/// Matches the C library's words. If the resolver cannot be reached, it says something else, and a retry may
+/// help.
 fn is_unknown_name(reason: &str) -> bool {
     reason.contains("Name or service not known") || reason.contains("nodename nor servname provided")
 }
 
-/// What is said when no client could be made.
+/// What we say if we could not build a client.
 pub(crate) fn no_client(error: &reqwest::Error) -> String {
     let mut reason = error.to_string();
     let mut source = error.source();

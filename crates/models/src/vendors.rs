@@ -6,50 +6,51 @@ mod table;
 
 pub use table::VENDORS;
 
-/// A provider that can be used by its name alone.
+/// A provider that works by its name alone.
 #[derive(Clone, Copy, Debug)]
 pub struct Vendor {
-    /// As people write it in the configuration; also the first word of its variables.
+    /// Its name in the configuration; also the first word of its variables.
     pub id: &'static str,
-    /// As people write it.
+    /// Its name in texts for people.
     pub name: &'static str,
-    /// What it speaks.
+    /// The dialect it speaks.
     pub dialect: Dialect,
-    /// As the vendor writes it; empty where it is the user's own (azure).
+    /// Its base address as the vendor documents it; empty where each user has an own one (azure).
     pub base_url: &'static str,
     /// Whether it needs a key.
     pub key: KeyNeed,
-    /// Environment variables that may hold the key, the first found wins.
+    /// Environment variables that may hold the key; the first one set wins.
     pub key_variables: &'static [&'static str],
-    /// Where a person gets a key; for a server of one's own, where one gets the server.
+    /// The page where a person gets a key; for a local server, where to get the server.
     pub key_page: &'static str,
-    /// For titles, when nothing is configured.
+    /// The model for titles, if nothing is configured.
     pub small_model: Option<&'static str>,
     /// How the key travels.
     pub auth: AuthHeader,
     /// How it differs from others of its dialect.
     pub compatibility: Compatibility,
-    /// Which public data on models is its own.
+    /// Which part of the public model data belongs to it.
     pub shelf: Shelf,
 }
 
-/// What of the public model data is the vendor's, and in which order.
+/// Which part of the public model data belongs to the vendor, and in which order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shelf {
     /// The vendor's name in the models.dev data; `None` for servers whose models only they know.
     pub models_dev: Option<&'static str>,
-    /// How the ids of the models begin that are kept; empty keeps all.
+    /// Prefixes of the model ids that we keep; empty keeps all.
     pub families: &'static [&'static str],
-    /// What comes first, best first: the first one is the default. The others follow by age, newest first.
+    /// The models that come first, best first; the first one is the default. The others follow by age, newest
+    /// first.
     pub preferred: &'static [&'static str],
 }
 
 /// Whether a request without a key makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyNeed {
-    /// Without one it answers nothing.
+    /// Without a key it answers nothing.
     Required,
-    /// A server of the user's own; it usually asks for none.
+    /// A server of the user; it usually asks for no key.
     Optional,
 }
 
@@ -66,16 +67,16 @@ pub enum AuthHeader {
     ApiKey,
 }
 
-/// Where servers of one dialect differ. The default is what almost every server takes.
+/// How servers of one dialect differ. The default is what almost every server takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Compatibility {
     /// The field that bounds the answer in chat completions.
     pub answer_limit: AnswerLimit,
-    /// How chat completions are told how much to think.
+    /// How we tell a model over chat completions how much to think.
     pub effort: Effort,
-    /// `prompt_cache_key` is understood.
+    /// Whether the server understands `prompt_cache_key`.
     pub prompt_cache_key: bool,
-    /// What makes chat completions count their tokens in a stream.
+    /// What makes chat completions report token counts in a stream.
     pub stream_usage: StreamUsage,
     /// What chat completions take back of a model's own reasoning.
     pub reasoning_back: ReasoningBack,
@@ -87,13 +88,13 @@ pub struct Compatibility {
     pub picture_urls: PictureUrls,
     /// Who may speak after whom in chat completions.
     pub turns: Turns,
-    /// `cache_control` marks reach the models of Anthropic (`anthropic/…`) behind chat completions.
+    /// Whether `cache_control` marks reach Anthropic's models (`anthropic/…`) behind chat completions.
     pub cache_marks: bool,
-    /// The word for the most thinking. A model is offered that level only where it takes the word.
+    /// The word for the most thinking. We offer that level only for models that take the word.
     pub top_effort: TopEffort,
 }
 
-/// How an answer is bounded.
+/// Which field limits the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AnswerLimit {
     /// `max_tokens`.
@@ -103,7 +104,7 @@ pub enum AnswerLimit {
     MaxCompletionTokens,
 }
 
-/// How a model is told how much to think.
+/// How we tell a model how much to think.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
     /// Not at all.
@@ -119,17 +120,17 @@ pub enum Effort {
     ThinkingSwitch,
 }
 
-/// Whether a stream tells what it used.
+/// Whether a stream reports its token counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StreamUsage {
     /// `stream_options: {include_usage: true}` must be sent.
     #[default]
     Asked,
-    /// The counts come by themselves, and the field would be refused.
+    /// The counts come without being asked for, and the server would refuse the field.
     Unasked,
 }
 
-/// Reasoning goes back to the model that had it and to no other.
+/// How reasoning goes back to the model that wrote it; it goes to no other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ReasoningBack {
     /// Left out: OpenAI and most servers refuse or ignore it.
@@ -137,17 +138,17 @@ pub enum ReasoningBack {
     Nothing,
     /// `reasoning_content`, where there was some.
     ReasoningContent,
-    /// `reasoning_content`, empty where there was none: such a server refuses answers without it.
+    /// `reasoning_content`, empty where there was none: such a server refuses messages without it.
     ReasoningContentAlways,
     /// `reasoning`, where there was some.
     Reasoning,
-    /// `reasoning_details` as they came.
+    /// `reasoning_details`, unchanged.
     ReasoningDetails,
     /// A `thinking` part of the content.
     ThinkingParts,
 }
 
-/// What calls are named by.
+/// Which ids a call may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CallIds {
     /// Up to 40 visible characters.
@@ -163,17 +164,17 @@ pub enum TextParts {
     /// Each is a part of its own.
     #[default]
     Parts,
-    /// One string, joined by blank lines; parts are refused.
+    /// One string, joined by blank lines; the server refuses parts.
     Joined,
 }
 
-/// Whether pictures may be addresses.
+/// Whether a picture may be an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PictureUrls {
-    /// The server gets them.
+    /// The server fetches it.
     #[default]
     Fetched,
-    /// Pictures must be in the request.
+    /// The picture must be in the request.
     Refused,
 }
 
@@ -183,12 +184,12 @@ pub enum Turns {
     /// Any may.
     #[default]
     Free,
-    /// A user speaks after the assistant only, not after another user or after results. Some vendors and the
-    /// templates of many models refuse everything else.
+    /// A user may speak only after the assistant, not after another user or after results. Some vendors and the
+    /// templates of many models refuse any other order.
     Alternate,
 }
 
-/// What the highest effort is called.
+/// The word for the highest effort.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TopEffort {
     /// `"xhigh"`
@@ -199,7 +200,7 @@ pub enum TopEffort {
 }
 
 impl TopEffort {
-    /// As requests name it.
+    /// The word as requests write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ExtraHigh => "xhigh",
@@ -214,8 +215,7 @@ impl Vendor {
         VENDORS.iter().find(|vendor| vendor.id == id)
     }
 
-    /// The vendor somebody may have meant who wrote something else: its written name, its name elsewhere, a
-    /// slip of the pen.
+    /// The vendor that a misspelt id may mean: its display name, its name elsewhere, or a typing error.
     pub fn nearest(id: &str) -> Option<&'static Self> {
         let meant = id.trim().to_lowercase();
         let distance = |vendor: &Self| {
@@ -224,7 +224,7 @@ impl Vendor {
                 names.into_iter().filter(|name| !name.is_empty()).any(|name| name.to_lowercase() == meant);
             if known { 0 } else { strsim::damerau_levenshtein(vendor.id, &meant) }
         };
-        // A third of the letters may be wrong: more is another word.
+        // A third of the letters may be wrong; with more it is another word.
         let allowed = (meant.chars().count() / 3).max(1);
         let nearest = VENDORS.iter().min_by_key(|vendor| distance(vendor))?;
         (distance(nearest) <= allowed).then_some(nearest)

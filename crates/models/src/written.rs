@@ -1,4 +1,4 @@
-//! Passages as JSON, written once and kept on the passage: a step sends its history, but does not write it
+//! Passages as JSON, encoded once and cached on the passage: each step sends its history without encoding it
 //! again.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,21 +10,20 @@ use attache_core::part::Passage;
 use crate::compose::is_in_blob_store;
 use crate::dialect::{Dialect, Outgoing, author};
 
-/// What a passage is in one dialect: JSON values separated by commas, without brackets. Empty if it says
+/// A passage in one dialect: JSON values separated by commas, without brackets. Empty if the passage says
 /// nothing.
 #[derive(Debug, Default)]
 pub(crate) struct EncodedPassage {
     key: u64,
     pub(crate) json: Vec<u8>,
-    /// Where a mark (a cache breakpoint) can be put into the last block, for dialects that have such marks.
+    /// Where a mark (a cache breakpoint) fits into the last block, for dialects that have such marks.
     pub(crate) mark_at: Option<usize>,
-    /// What may be left out when it is sent (thoughts that are no longer welcome), each with the comma behind
+    /// The ranges that a request may leave out (thoughts that the API would refuse), each with the comma after
     /// it, in order.
     pub(crate) optional: Vec<Range<usize>>,
 }
 
-/// The request's passages as JSON, in order; those that were written for this model before are not written
-/// again.
+/// The request's passages as JSON, in order; reuses those that were encoded for this model before.
 pub(crate) fn encoded(
     dialect: Dialect,
     outgoing: &Outgoing<'_>,
@@ -40,7 +39,7 @@ pub(crate) fn encoded(
             let mut encoded = EncodedPassage { key, ..EncodedPassage::default() };
             write(passage, &mut encoded);
             let encoded = Arc::new(encoded);
-            // Attachments from the blob store are megabytes: they stay there between two steps.
+            // Attachments from the blob store take megabytes, so we do not cache them between two steps.
             if !is_in_blob_store(passage) {
                 passage.written.keep(encoded.clone());
             }
@@ -49,7 +48,7 @@ pub(crate) fn encoded(
         .collect()
 }
 
-/// Everything that decides how a passage is written.
+/// Everything that decides how we encode a passage.
 fn key(dialect: Dialect, outgoing: &Outgoing<'_>) -> u64 {
     let info = &outgoing.request.info;
     let mut hasher = DefaultHasher::new();
@@ -58,7 +57,7 @@ fn key(dialect: Dialect, outgoing: &Outgoing<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Appends an encoded passage to a JSON array that is being written, with a comma where one belongs.
+/// Appends an encoded passage to a JSON array in progress, with a comma if one is needed.
 pub(crate) fn append(json: &mut Vec<u8>, encoded: &[u8]) {
     if encoded.is_empty() {
         return;
@@ -69,9 +68,9 @@ pub(crate) fn append(json: &mut Vec<u8>, encoded: &[u8]) {
     json.extend_from_slice(encoded);
 }
 
-/// Writes a value as JSON behind what is there.
+/// Appends a value as JSON.
 pub(crate) fn write_json(json: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
-    // Into memory, from values of ours with string keys: there is nothing that could fail.
+    // Writing our own values with string keys into memory cannot fail.
     if let Err(error) = serde_json::to_writer(&mut *json, value) {
         tracing::error!(%error, "a request could not be written");
     }

@@ -1,4 +1,4 @@
-//! The account that this process runs as, by the machine's list of accounts and not by variables.
+//! The account that this process runs as, from the system's list of accounts and not from variables.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use crate::limits::ACCOUNT_BYTES;
 
-/// The home that the list of accounts names.
+/// The home directory in the list of accounts.
 pub fn account_home() -> Option<PathBuf> {
     let mut buffer = vec![0 as libc::c_char; ACCOUNT_BYTES];
     // SAFETY: the entry is plain data that the call fills; its texts lie in `buffer`, which outlives every use

@@ -1,5 +1,5 @@
-//! Package caches of the user: where they are, from a table, the home and the environment. Makes missing ones;
-//! grants nothing.
+//! The user's package caches: finds them by a table, the home and the environment. Creates missing ones; grants
+//! nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -15,10 +15,10 @@ use crate::platform::stat_real;
 static TABLE: LazyLock<Vec<CacheRow>> =
     LazyLock::new(|| include_str!("caches.txt").lines().filter_map(CacheRow::read).collect());
 
-/// A cache at the place where its tool would look for it.
+/// A cache, where its tool looks for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cache {
-    /// The same for all places that this cache could have.
+    /// The same for all possible places of this cache.
     pub name: &'static str,
     kind: CacheKind,
     base: PathBuf,
@@ -37,7 +37,7 @@ struct CacheRow {
     name: &'static str,
     kind: CacheKind,
     base: Base,
-    /// Empty for the base itself.
+    /// Empty if the base itself is the cache.
     below: &'static str,
 }
 
@@ -48,7 +48,7 @@ enum Base {
 }
 
 impl CacheRow {
-    /// `None` for comments and blank lines; a test reads all others.
+    /// `None` for comments and blank lines; a test parses all other lines.
     fn read(line: &'static str) -> Option<Self> {
         if line.starts_with('#') {
             return None;
@@ -74,12 +74,12 @@ impl CacheRow {
     }
 }
 
-/// Whether a variable says where a cache is.
+/// Whether a variable sets the place of a cache.
 pub fn is_variable(name: &str) -> bool {
     TABLE.iter().any(|line| matches!(line.base, Base::Variable { name: variable, .. } if variable == name))
 }
 
-/// Where each cache would be. `variable`: the environment that commands get, too.
+/// Where each cache would be. `variable` reads the environment that commands get, too.
 pub fn all(home: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> Vec<Cache> {
     let mut all: Vec<Cache> = Vec::new();
     for CacheRow { name, kind, base, below } in TABLE.iter() {
@@ -94,21 +94,21 @@ pub fn all(home: Option<&Path>, variable: impl Fn(&str) -> Option<OsString>) -> 
             all.push(Cache { name, kind: *kind, base, below });
         }
     }
-    // What is named in another way is no real path.
+    // A path with other components is no real path.
     let is_plain = |component: Component<'_>| matches!(component, Component::RootDir | Component::Normal(_));
     all.retain(|cache| cache.base.is_absolute() && cache.base.components().all(is_plain));
     all
 }
 
 impl Cache {
-    /// Its real path, if it can be made ready at all.
+    /// Its real path, if `ready` can prepare it at all.
     pub fn path(&self) -> PathBuf {
-        // Without the separators that an empty name would leave behind.
+        // Without the trailing separator that an empty name would leave.
         self.base.join(self.below).components().collect()
     }
 
-    /// Makes what is missing below the base. `None` where it can't be used: the base is missing, a link is
-    /// on the way, or it belongs to somebody else.
+    /// Creates what is missing below the base. `None` if the cache is unusable: the base is missing, a link is
+    /// on the way, or another user owns it.
     pub fn ready(&self) -> Option<PathBuf> {
         let path = self.path();
         let found = match (stat_real(&path), self.kind) {
@@ -117,14 +117,14 @@ impl Cache {
         };
         let is_of_kind = match (self.kind, FileType::from_raw_mode(found.st_mode)) {
             (CacheKind::Directory, FileType::Directory) => true,
-            // Another name of the same file may be something else.
+            // Another name of the same file may be anything.
             (CacheKind::File, FileType::RegularFile) => found.st_nlink == 1,
             (CacheKind::Directory | CacheKind::File, _) => false,
         };
         (is_of_kind && found.st_uid == rustix::process::geteuid().as_raw()).then_some(path)
     }
 
-    /// Name by name, each below the handle of the one before.
+    /// Creates one name after the other, each below the handle of the one before.
     fn make(&self) -> Result<OwnedFd, Errno> {
         let mut current = no_follow::directory(&self.base)?;
         if fs::fstat(&current)?.st_uid != rustix::process::geteuid().as_raw() {
@@ -174,7 +174,7 @@ mod tests {
                 assert!(!forbidden.iter().any(is_forbidden), "{line:?}");
                 assert!(!matches!(part, ".." | "."), "{line:?}");
             }
-            // The whole of what else holds programs or settings is never granted.
+            // Never grant a whole directory that also holds programs or settings.
             if line.below.is_empty() {
                 let whole =
                     [".cargo", ".npm", ".gradle", ".m2", ".yarn", "go", ".local/share/pnpm", ".cache"];

@@ -8,7 +8,7 @@ use attache_core::ports::tool::WriteGrant;
 use crate::caches;
 use crate::programs::{Programs, is_fixed_place};
 
-/// Where things are and how to speak; nothing here is a secret or reaches one by itself (no agent sockets).
+/// Directories and languages. None of these is a secret or gives access to one (no agent sockets).
 const PASSED: [&str; 29] = [
     "PATH",
     "HOME",
@@ -41,7 +41,7 @@ const PASSED: [&str; 29] = [
     "CI",
 ];
 
-/// Passed where the address carries no password.
+/// Passed if the address contains no password.
 const PROXIES: [&str; 4] = ["http_proxy", "https_proxy", "all_proxy", "no_proxy"];
 
 /// Where programs keep what they could make again and refuse to work without: the home is not writable in a
@@ -52,7 +52,7 @@ const CACHES: [(&str, &str, &str); 3] = [
     ("uv", "UV_CACHE_DIR", "cache/uv"),
 ];
 
-/// Told to every command: there is no terminal and no one to answer. Git looks without locks, and runs no
+/// Set for every command: there is no terminal and no person to answer. Git reads without locks, and runs no
 /// program that a repository names as the watcher of its files.
 const SET: [(&str, &str); 8] = [
     ("TERM", "dumb"),
@@ -65,10 +65,10 @@ const SET: [(&str, &str); 8] = [
     ("GIT_CONFIG_VALUE_0", "false"),
 ];
 
-/// The same, where the user has not set them to anything, be it nothing.
+/// Set unless the user has set them, even to nothing.
 const SET_BY_DEFAULT: [(&str, &str); 2] = [("NO_COLOR", "1"), ("CI", "true")];
 
-/// What a command gets of `ours`.
+/// The variables of `ours` that a command gets, with those we set.
 pub fn for_command(
     ours: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -76,12 +76,12 @@ pub fn for_command(
         let value = if name == "PATH" { absolute_places(&value)? } else { value };
         Some((name, value))
     });
-    // The last of several with one name counts.
+    // If several have the same name, the last one counts.
     let set = |(name, value): (&str, &str)| (name.into(), value.into());
     SET_BY_DEFAULT.map(set).into_iter().chain(given).chain(SET.map(set))
 }
 
-/// What a command gets that runs unasked: it finds no program in the workspace.
+/// For a command that runs unasked: it finds no program in the workspace.
 pub fn for_call(
     ours: impl Iterator<Item = (OsString, OsString)>,
     writes: WriteGrant,
@@ -97,9 +97,9 @@ pub fn for_call(
     }
 }
 
-/// A relative or empty place for programs means the directory that a command happens to be in, and one in
-/// `/proc` can, so that a file there could pass for any program. Without a place left there is no variable: an
-/// empty one would mean that directory again.
+/// Removes relative and empty places for programs: they mean the command's current directory, which may be
+/// anywhere. Places in `/proc` can mean that too, so that a file there could pass for any program. If no place
+/// is left, there is no variable: an empty one would mean the current directory again.
 fn absolute_places(path: &OsStr) -> Option<OsString> {
     let absolute: Vec<_> = std::env::split_paths(path).filter(|place| is_fixed_place(place)).collect();
     std::env::join_paths(absolute).ok().filter(|path| !path.is_empty())
@@ -148,14 +148,14 @@ fn is_ordinary(name: &str) -> bool {
     PASSED.contains(&name) || name.starts_with("LC_") || is_proxy(name) || caches::is_variable(name)
 }
 
-/// Before the names of variables on their way to a confined program.
+/// Prefix for the names of variables on their way to a confined program.
 const ON_THE_WAY: &str = "ATTACHE_FOR_GUEST_";
 
-/// What a program that builds the sandbox (bubblewrap, our helper) gets of what the confined program is to
-/// have. It runs before anything is confined, and the dynamic loader and the C library obey many variables
-/// (`LD_*`, `GLIBC_TUNABLES`, `GCONV_PATH`, `LOCPATH`, `MALLOC_*`, `NLSPATH`, `HOSTALIASES`, …; each library
-/// and each system has more). So it gets under their own names only those that every command gets and that
-/// load no code; the rest travels under names that mean nothing, and `on_arrival` gives them their own again.
+/// What a program that builds the sandbox (bubblewrap, our helper) gets of the confined program's variables. It
+/// runs before anything is confined, and the dynamic loader and the C library obey many variables (`LD_*`,
+/// `GLIBC_TUNABLES`, `GCONV_PATH`, `LOCPATH`, `MALLOC_*`, `NLSPATH`, `HOSTALIASES`, …; each library and each
+/// system has more). So only those that every command gets and that load no code keep their names. The others
+/// get meaningless names, and `on_arrival` gives them their own again.
 pub(crate) fn for_builder(
     given: impl Iterator<Item = (OsString, OsString)>,
 ) -> impl Iterator<Item = (OsString, OsString)> {
@@ -165,7 +165,7 @@ pub(crate) fn for_builder(
     })
 }
 
-/// The value of a variable that travelled, in the process that is about to become the confined program.
+/// The value of a renamed variable, in the process that is about to become the confined program.
 pub(crate) fn on_arrival(name: &OsStr, get: impl Fn(&OsStr) -> Option<OsString>) -> Option<OsString> {
     match is_harmless(name) {
         true => get(name),

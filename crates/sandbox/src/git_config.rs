@@ -1,9 +1,9 @@
-//! Keys of git's configuration that name no program and no file. What is not here may.
+//! Keys of git's configuration that name no program and no file. Any other key may.
 
-/// Sections without a program or a file in any of their keys.
+/// Sections whose keys all name neither a program nor a file.
 const HARMLESS_SECTIONS: [&str; 4] = ["color", "advice", "author", "committer"];
 
-/// Keys without a program or a file, of sections that have others too: `gc.recentObjectsHook`,
+/// Keys that name neither a program nor a file, of sections with others that do: `gc.recentObjectsHook`,
 /// `init.templateDir`, `rebase.instructionFormat` (it may write `exec` lines), `commit.template`,
 /// `branch.*.mergeOptions`.
 const HARMLESS_KEYS: [(&str, &[&str]); 13] = [

@@ -1,8 +1,8 @@
-//! `.git` belongs to git: edit tools change nothing there, and what a command left in a repository that would
-//! make its user's own git run something is undone afterwards. Compares the state before and after; what git
-//! does by itself stays.
+//! `.git` belongs to git: edit tools change nothing there, and afterwards we undo what a command left in a
+//! repository that would make the user's own git run something. Compares the state before and after; keeps what
+//! git itself does.
 //!
-//! Everything is reached from the handle of a root without following links. `limits` bounds the search.
+//! Reaches everything from the handle of a root, without following links. `limits` bounds the search.
 
 mod baseline;
 mod below;
@@ -53,13 +53,13 @@ use state::RootState;
 use undo::Undo;
 use unseen::NotSeen;
 
-/// What there was in the writable roots of a call before its command.
+/// The state of a call's writable roots before its command.
 #[derive(Debug, Default)]
 pub struct GitGuard {
     roots: Vec<GuardedRoot>,
-    /// Which session's command it is, for what is told once.
+    /// The session of the command, for what we report only once.
     session: Vec<u8>,
-    /// Of what earlier commands had left, before this one.
+    /// What we found of earlier commands, before this one.
     told: Findings,
 }
 
@@ -74,7 +74,7 @@ struct GuardedRoot {
 }
 
 impl GitGuard {
-    /// Before a command: nothing is looked at where it can't write, nor where nothing holds it.
+    /// Before a command: skips roots that it cannot write, and commands without a sandbox.
     pub fn before(site: &Site, writes: WriteGrant, level: Level) -> Self {
         let workspace = &site.workspace;
         match (writes, level) {
@@ -82,7 +82,7 @@ impl GitGuard {
             (WriteGrant::Withheld, _) | (_, Level::None) => return Self::default(),
         }
         let named = std::iter::once(&workspace.root).chain(&workspace.additional).chain(site.granted.iter());
-        // No copy is made of keys: they are hidden.
+        // Make no copy of keys: the sandbox hides them.
         let is_key =
             |path: &Path| workspace.guarded.hides(path, &workspace.scratch).is_some() && path.exists();
         let led_to = workspace.guarded.led_to().iter().map(|led| led.path.clone());
@@ -90,7 +90,7 @@ impl GitGuard {
         let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
         let names = HomeNames { led_to: led_to.collect(), home };
         let mut guard = Self::of(named.cloned().collect(), &names, &workspace.scratch, level);
-        // Nothing holds protected names there, and git itself may bring others.
+        // At this level nothing protects these names, and git itself may bring others.
         if level == Level::Reduced {
             guard.roots.iter_mut().for_each(|root| root.before.below = Below::default());
         }
@@ -118,8 +118,8 @@ impl GitGuard {
         guard
     }
 
-    /// What its user's configuration of git names in the roots and exists: real paths, of each root as many as
-    /// can be mounted.
+    /// The existing files in the roots that the user's git configuration names: real paths, and at most as many
+    /// of each root as we can mount.
     pub(crate) fn named(&self) -> Vec<PathBuf> {
         let named = self.roots.iter().flat_map(|root| {
             let by_git = root.before.named.iter().filter(|(_, named)| named.origin.by != NamedBy::Home);
@@ -130,12 +130,12 @@ impl GitGuard {
         named.collect()
     }
 
-    /// What is kept on disk: whoever holds these says by it that the command may still run.
+    /// The kept files: a process that holds these says that the command may still run.
     pub fn kept(&self) -> Vec<Arc<File>> {
         self.roots.iter().filter_map(|root| Some(root.kept.as_ref()?.file())).collect()
     }
 
-    /// After everything that the command started has ended: undoes what must not stay, and says what that was.
+    /// After everything that the command started has ended: undoes what must not stay, and reports it.
     pub fn after(&self) -> Option<String> {
         let places: Vec<RootPlace<'_>> =
             self.roots.iter().map(|root| RootPlace { handle: &root.handle, real: &root.real }).collect();
@@ -168,7 +168,7 @@ impl GitGuard {
         told.text()
     }
 
-    /// Of a tree that is too large for any search: once for each session, since it stays so.
+    /// Reports a tree that is too large for any search, once for each session, because it stays so.
     fn not_looked_through(&self, root: &GuardedRoot, path: &Path) -> Option<String> {
         let told = root.baselines.as_ref().map(|baselines| baselines.tell_once(&self.session));
         if let Some(Ok(Announced::Before)) = told {
@@ -180,7 +180,7 @@ impl GitGuard {
         ))
     }
 
-    /// The state of all roots, with every directory opened again that was closed by its mode since.
+    /// The state of all roots, after opening again every directory whose mode was changed to closed.
     fn reopened(
         &self,
         places: &[RootPlace<'_>],
@@ -196,7 +196,7 @@ impl GitGuard {
                 let closed = now.all_unseen().into_iter().filter(|(_, why)| *why == NotSeen::Closed);
                 closed.map(|(path, _)| path).filter(is_new).map(move |path| (root, path))
             });
-            // What is opened may hold others that are closed.
+            // A directory that we open may contain further closed ones.
             let closed: Vec<(&GuardedRoot, PathBuf)> =
                 closed.filter(|(root, path)| tried.insert(root.real.join(path))).collect();
             if closed.is_empty() {
@@ -215,7 +215,7 @@ impl GitGuard {
                             format!("{name} was closed to its owner (mode {mode:o}) and is open again");
                         told.undone.push(text);
                     }
-                    // It was opened with another, or it was behind that one and is not there.
+                    // Another opening included it, or it was behind that one and does not exist.
                     Ok(None) | Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {}
                     Err(error) => told.unchecked.push(format!("{name} can't be opened ({error})")),
                 }
@@ -224,7 +224,7 @@ impl GitGuard {
     }
 }
 
-/// Names of a home that lies in a root and that must not come into being.
+/// Names of a home inside a root that must not come into being.
 fn missing_at_home(workspace: &Workspace) -> Vec<PathBuf> {
     let home = workspace.guarded.home().and_then(|home| home.canonicalize().ok());
     let is_in_root = |home: &PathBuf| {
@@ -235,7 +235,7 @@ fn missing_at_home(workspace: &Workspace) -> Vec<PathBuf> {
     paths.filter(|path| path.symlink_metadata().is_err()).collect()
 }
 
-/// What its user's configuration of git names in these directories, there or not: real paths. Blocks.
+/// What the user's git configuration names in these directories, existing or not: real paths. Blocks.
 pub fn named_by_git(roots: &[PathBuf]) -> Vec<PathBuf> {
     let opened = opened(roots);
     let places: Vec<RootPlace<'_>> = opened.iter().map(|(handle, real)| RootPlace { handle, real }).collect();
@@ -247,15 +247,16 @@ pub fn named_by_git(roots: &[PathBuf]) -> Vec<PathBuf> {
     named.collect()
 }
 
-/// Those of them that are there, as many as can be mounted: for a program after which nothing is compared.
+/// Those of them that exist, at most as many as we can mount: for a program after which we compare nothing.
 /// Blocks.
 pub(crate) fn named_and_there(roots: &[PathBuf]) -> Vec<PathBuf> {
     let named = named_by_git(roots).into_iter();
     named.filter(|path| path.canonicalize().is_ok_and(|real| real == *path)).take(MOUNTED_FOR_GIT).collect()
 }
 
-/// The files of configuration that git reads in a work tree: of its repository, its user and the machine, there
-/// or not. Without those that they include; with the file that says where they are, if it can't be read.
+/// The configuration files that git reads in a work tree: the repository's, the user's and the machine's,
+/// existing or not. Without the files that they include; with the file that says where they are, if that is
+/// unreadable.
 pub fn configurations(tree: &Path) -> Vec<PathBuf> {
     let own = governing(tree).next().map_or_else(Vec::new, |(_, git)| match git {
         Ok(git) => {
@@ -268,8 +269,8 @@ pub fn configurations(tree: &Path) -> Vec<PathBuf> {
     own.into_iter().chain(general_files()).collect()
 }
 
-/// Whether its user's own configuration of git, or the machine's, makes commands that only read run or obey
-/// something in a work tree: a filter, `textconv`, `diff.external`, a file that is included. Blocks.
+/// Whether the user's own git configuration, or the machine's, makes commands that only read run or obey
+/// something in a work tree: a filter, `textconv`, `diff.external`, an included file. Blocks.
 pub fn is_run_for_reading(tree: &Path) -> bool {
     is_run_by(&general_files(), tree)
 }
@@ -286,7 +287,7 @@ fn is_run_by(general: &[PathBuf], tree: &Path) -> bool {
     })
 }
 
-/// Those that can be opened, by their real paths: no other can be written either.
+/// The directories that we can open, by their real paths: others cannot be written either.
 fn opened(roots: &[PathBuf]) -> Vec<(OwnedFd, PathBuf)> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let opened = roots.iter().filter_map(|root| {
@@ -302,7 +303,7 @@ fn baselines(scratch: &Path, place: &RootPlace<'_>) -> Option<Baselines> {
     baselines.inspect_err(|error| tracing::warn!(%error, "nothing is kept on disk")).ok()
 }
 
-/// The states to compare with later, once everything that earlier commands have left is undone.
+/// The states to compare with later, after undoing everything that earlier commands have left.
 fn settled(
     places: &[RootPlace<'_>],
     baselines: &[Option<Baselines>],
@@ -335,7 +336,7 @@ fn settled(
     let now = look_everywhere(places, known.collect());
     let settled =
         now.into_iter().zip(others).zip(baselines).enumerate().map(|(at, ((now, others), baselines))| {
-            // What runs beside this command may have changed something already.
+            // A command that runs beside this one may have changed something already.
             others.oldest.unwrap_or_else(|| {
                 let moved = baselines.as_ref().map_or_else(|| Ok(Below::default()), Baselines::moved);
                 let unknown = |error| format!("what earlier commands moved away is not known ({error})");
@@ -347,7 +348,7 @@ fn settled(
     (settled, told)
 }
 
-/// What a command had moved out of sight, and what is back of it as it was.
+/// What a command moved out of sight, and what has come back unchanged.
 fn with_moved(
     places: &[RootPlace<'_>],
     at: usize,
@@ -361,7 +362,7 @@ fn with_moved(
             None => {
                 still_gone.0.insert(path, was);
             }
-            // In another directory of that name it is its user's.
+            // In another directory of that name it belongs to the user.
             Some((found, held)) if held.entries != was.entries && held.is_in_the_directory_of(&was) => {
                 let nothing = RootState::default();
                 let mut undo = Undo::new(places, at, &nothing);
@@ -383,8 +384,8 @@ fn remember(baselines: Option<&Baselines>, vanished: &Below, known: &KnownPaths)
     }
 }
 
-/// Undoes what commands have left whose process was killed, in every root of theirs. `scratches`: the directory
-/// of all.
+/// Undoes, in all of their roots, what commands left whose attache was killed. `scratches` is the directory of
+/// all scratch directories.
 pub fn settle_what_is_left(scratches: &Path) {
     for root in baseline::left_roots(scratches) {
         let guard = GitGuard::of(vec![root], &HomeNames::default(), &scratches.join("any"), Level::Reduced);

@@ -11,7 +11,7 @@ const DIRECTORY: u32 = 0o040_000;
 /// The bits of a mode that say what an entry is.
 const KIND: u32 = 0o170_000;
 
-/// The bytes of an object's name, SHA-1 and SHA-256: the index does not say which.
+/// The length of an object's name for SHA-1 and SHA-256: the index does not say which it uses.
 const HASHES: [usize; 2] = [20, 32];
 /// Times, device, inode, mode, owner and size.
 const STAT: usize = 40;
@@ -19,8 +19,7 @@ const MODE_AT: usize = 24;
 const NAME_LENGTH: usize = 0xfff;
 const EXTENDED: u16 = 0x4000;
 
-/// Shows the name of every tracked file. `None` where the index may track more than it lists or can't be read
-/// through.
+/// Shows the name of every tracked file. `None` if the index may track more than it lists, or does not parse.
 pub fn files(index: &[u8], mut visit: impl FnMut(&[u8])) -> Option<()> {
     let hash = HASHES.into_iter().find(|hash| is_whole(index, *hash))?;
     let mut is_sparse = false;
@@ -31,18 +30,18 @@ pub fn files(index: &[u8], mut visit: impl FnMut(&[u8])) -> Option<()> {
     (!is_sparse).then_some(())
 }
 
-/// Names that may be modules to git: those of that mode. Where a part of the index is in another file, or
-/// it can't be read through, any name may be: the other part has the mode.
+/// Names that git may take for modules: those with that mode. If a part of the index is in another file, or it
+/// does not parse, returns every possible name, because the other part has the mode.
 pub fn modules(index: &[u8], parts: IndexParts) -> BTreeSet<Vec<u8>> {
     let mut found = BTreeSet::new();
-    // Most have none, and this is the faster look.
+    // Most indexes have none, and this check is faster.
     let has_mode = memmem::find(index, &MODULE.to_be_bytes()).is_some();
     if parts == IndexParts::One && !has_mode && memmem::find(index, LINK).is_none() {
         return found;
     }
     let whole = HASHES.into_iter().find(|hash| is_whole(index, *hash));
     let is_certain = parts == IndexParts::One && whole.is_some();
-    // Names that are made up lead nowhere.
+    // Made-up names lead nowhere, so they do no harm.
     for hash in whole.map_or(HASHES.to_vec(), |hash| vec![hash]) {
         entries(index, hash, &mut |mode, name| {
             if (mode & KIND == MODULE || !is_certain) && !name.is_empty() {
@@ -53,7 +52,7 @@ pub fn modules(index: &[u8], parts: IndexParts) -> BTreeSet<Vec<u8>> {
     found
 }
 
-/// Whether an index is all in one file.
+/// Whether an index is complete in one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexParts {
     One,
@@ -63,13 +62,13 @@ pub enum IndexParts {
 /// The extension that names the file with the other part.
 const LINK: &[u8] = b"link";
 
-/// Whether its entries and extensions end where its checksum begins, and nothing of it is in another file.
+/// Whether its entries and extensions end where its checksum begins, and no part is in another file.
 fn is_whole(index: &[u8], hash: usize) -> bool {
     let Some(mut at) = entries(index, hash, &mut |_, _| {}) else { return false };
     let Some(end) = index.len().checked_sub(hash) else { return false };
     while at < end {
         let (Some(name), Some(size)) = (index.get(at..at + 4), number(index, at + 4)) else { return false };
-        // A part of this index is in a file of its own.
+        // A part of this index is in its own file.
         if name == LINK {
             return false;
         }
@@ -78,7 +77,7 @@ fn is_whole(index: &[u8], hash: usize) -> bool {
     at == end
 }
 
-/// Shows mode and name of each entry; gives the place behind the last, `None` where it breaks off.
+/// Shows mode and name of each entry; returns the position after the last one, or `None` if the index is cut.
 fn entries(index: &[u8], hash: usize, visit: &mut dyn FnMut(u32, &[u8])) -> Option<usize> {
     let version = number(index, 4).filter(|_| index.starts_with(b"DIRC"))?;
     if !(2..=4).contains(&version) {
@@ -96,14 +95,14 @@ fn entries(index: &[u8], hash: usize, visit: &mut dyn FnMut(u32, &[u8])) -> Opti
             4 => compressed_name(index, name_at, &mut name)?,
             _ => plain_name(index, at, name_at, usize::from(flags) & NAME_LENGTH, &mut name)?,
         };
-        // Git goes on with names as texts that end at a NUL.
+        // Git treats names as C strings, which end at a NUL.
         let shown = name.split(|byte| *byte == 0).next().unwrap_or(&name);
         visit(mode, shown);
     }
     Some(at)
 }
 
-/// A name and the NULs behind it, which fill the entry up to a multiple of eight.
+/// A name and the NULs after it, which pad the entry to a multiple of eight bytes.
 fn plain_name(index: &[u8], entry: usize, at: usize, length: usize, name: &mut Vec<u8>) -> Option<usize> {
     let length = match length {
         NAME_LENGTH => memchr::memchr(0, index.get(at..)?)?,
@@ -115,7 +114,7 @@ fn plain_name(index: &[u8], entry: usize, at: usize, length: usize, name: &mut V
     Some(entry + (size + 8) / 8 * 8)
 }
 
-/// How much of the end of the name before is left out, then what follows instead.
+/// How many bytes to drop from the end of the previous name, then what to append.
 fn compressed_name(index: &[u8], at: usize, name: &mut Vec<u8>) -> Option<usize> {
     let (left_out, at) = variable_number(index, at)?;
     name.truncate(name.len().checked_sub(left_out)?);

@@ -1,5 +1,5 @@
-//! Starts processes, owns their trees and holds them. Decides no permission and knows no tool: who starts a
-//! command says what it was granted.
+//! Starts processes, owns their process trees and confines them. Decides no permission and knows no tool: the
+//! caller says what a command was granted.
 
 pub mod account;
 pub mod caches;

@@ -1,5 +1,5 @@
-//! Follows a path link by link, as the kernel would, and says which links it went over. What is missing is
-//! followed by its name. Looks, changes nothing.
+//! Follows a path link by link, as the kernel would, and reports the links on the way. Continues by name
+//! through missing parts. Changes nothing.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,17 +10,17 @@ use rustix::io::Errno;
 
 use crate::limits::SYMLINK_HOPS;
 
-/// Whether all of a path is there.
+/// Whether the whole path exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WayThere {
     Whole,
     /// A part of the way is missing.
     InPart,
-    /// A directory on the way is closed by its mode, and is the end of what is known.
+    /// A directory on the way has a mode that keeps us out; we know nothing beyond it.
     Closed,
 }
 
-/// Where an absolute path leads, there or not.
+/// Where an absolute path leads, whether or not that exists.
 pub fn link_chain(path: &Path) -> io::Result<LinkChain> {
     match follow(path)? {
         (chain, WayThere::Whole | WayThere::InPart) => Ok(chain),
@@ -32,17 +32,17 @@ pub(crate) fn follow(path: &Path) -> io::Result<(LinkChain, WayThere)> {
     LinkPass::default().follow(path)
 }
 
-/// Follows many paths at one time: hundreds share a few directories, and each is looked at once.
+/// Follows many paths at one time: hundreds share a few directories, so it looks at each only once.
 #[derive(Debug, Default)]
 pub(crate) struct LinkPass(HashMap<PathBuf, PathEntry>);
 
-/// What was found at a path.
+/// What we found at a path.
 #[derive(Clone, Debug)]
 enum PathEntry {
     Link(PathBuf),
     Other,
     Missing,
-    /// The directory that it would be in is closed by its mode.
+    /// The mode of its directory keeps us out.
     Denied,
 }
 
@@ -88,7 +88,7 @@ fn followed(
             Component::RootDir | Component::Prefix(_) => (chain.end, missing) = (PathBuf::from("/"), 0),
             Component::CurDir => {}
             Component::ParentDir => {
-                // A link that is made there would lead elsewhere from here.
+                // If a command makes a link there, the rest would lead elsewhere.
                 if missing > 0 {
                     chain.links.push(chain.end.clone());
                     missing -= 1;
@@ -120,7 +120,7 @@ fn followed(
     Ok((chain, reached))
 }
 
-/// Also below a file: who replaces that by a directory makes it.
+/// Also for a path below a file: replacing the file by a directory could create it.
 pub fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

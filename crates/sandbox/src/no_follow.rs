@@ -1,5 +1,5 @@
-//! Opens what a walk has found without following a link on the way, whatever was swapped meanwhile. Knows no
-//! reach.
+//! Opens what a walk has found without following a link, whatever was swapped meanwhile. Does not decide what
+//! may be opened.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,39 +19,39 @@ const ON_THE_WAY: OFlags =
 /// A pipe that took the file's place must not hold the search up.
 const READING: OFlags = OFlags::RDONLY.union(OFlags::CLOEXEC).union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK);
 
-/// Nor the one who writes.
+/// Nor block a writer.
 const WRITING: OFlags = OFlags::WRONLY
     .union(OFlags::CLOEXEC)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY);
 
-/// A directory by its real path: opened only if that is still its real path.
+/// Opens a directory by its real path, only if that is still its real path.
 pub fn directory(real: &Path) -> Result<OwnedFd, Errno> {
     open(CWD, real, DIRECTORY)
 }
 
-/// A directory by its path below another.
+/// Opens a directory by its path below another.
 pub fn directory_below(directory: &OwnedFd, relative: &Path) -> Result<OwnedFd, Errno> {
     open(directory.as_fd(), relative, DIRECTORY)
 }
 
-/// Anything by its real path.
+/// Opens anything by its real path.
 pub fn anything(real: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     open(CWD, real, flags)
 }
 
-/// A file by its path below `directory`.
+/// Opens a file by its path below `directory`.
 pub fn file(directory: &OwnedFd, relative: &Path) -> Result<OwnedFd, Errno> {
     open(directory.as_fd(), relative, READING)
 }
 
-/// Something that is there, by its real path, to be written; nothing of it is cut yet.
+/// Opens an existing file for writing, by its real path, without truncating it.
 pub fn for_writing(real: &Path) -> Result<OwnedFd, Errno> {
     open(CWD, real, WRITING)
 }
 
-/// A directory in another, made if it is not there.
+/// Opens a directory in another; creates it if it is missing.
 pub fn made_directory(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     match fs::mkdirat(directory, name, Mode::RWXU | Mode::RWXG | Mode::RWXO) {
         Ok(()) | Err(Errno::EXIST) => fs::openat(directory, name, DIRECTORY, Mode::empty()),
@@ -59,7 +59,7 @@ pub fn made_directory(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errn
     }
 }
 
-/// A new file in a directory: nothing may be there, a link to nowhere neither.
+/// Creates a new file in a directory: the name must not exist, not even as a broken link.
 pub fn made_file(directory: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let reads = Mode::RUSR | Mode::RGRP | Mode::ROTH;
     let writes = Mode::WUSR | Mode::WGRP | Mode::WOTH;

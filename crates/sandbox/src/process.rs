@@ -1,9 +1,8 @@
-//! The one place that starts processes: each as a tree under a guard of its own. Knows no tool.
+//! The only place that starts processes: each as a tree under its own guard. Knows no tool.
 //!
-//! Between us and the command is a small process, the guard (`process/guard.rs`). Whatever the command
-//! starts and abandons becomes the guard's child, so the whole tree can be found and ended; when we die, the
-//! guard ends it. In a sandbox the first process inside is ours, too (`sandbox/init.rs`): it talks to us over
-//! pipes of its own.
+//! Between us and the command is a small process, the guard (`process/guard.rs`). Whatever the command starts
+//! and abandons becomes the guard's child, so we can find and end the whole tree; if we die, the guard ends it.
+//! In a sandbox the first process inside is ours, too (`sandbox/init.rs`): it talks to us over its own pipes.
 
 pub mod guard;
 mod report;
@@ -28,60 +27,60 @@ pub(crate) use report::{CommandReport, PIPES, Pipes};
 use watch::OutputStream;
 pub use watch::{CommandEnd, ExitCause, Gone, Sink, TimeLimits, watch, watch_with};
 
-/// A program with its arguments, and who tells how the command in it ended.
+/// A program with its arguments, and which process reports how the command in it ended.
 #[derive(Clone, Debug)]
 pub struct Launch {
     pub program: OsString,
     pub arguments: Vec<OsString>,
     pub contact: EndReporter,
-    /// Files that its guard holds open, and marks when nothing of the tree is left, even if we are gone by
+    /// Files that the guard holds open, and marks when nothing of the tree is left, even if we are gone by
     /// then.
     pub marked: Vec<Arc<File>>,
     pub streams: StandardStreams,
 }
 
-/// What a command has as its standard input, output and error.
+/// The standard input, output and error of a command.
 #[derive(Clone, Debug, Default)]
 pub enum StandardStreams {
-    /// An empty input; output and errors in the order they were written.
+    /// An empty input; output and errors in one stream, in the order they were written.
     #[default]
     Together,
-    /// This input from its beginning; output and errors told apart.
+    /// This input from its beginning; output and errors in separate streams.
     Apart { input: Arc<File> },
 }
 
-/// Who tells the guard how the command ended.
+/// Which process tells the guard how the command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReporter {
-    /// The guard itself tells it.
+    /// The guard itself.
     Direct,
-    /// Our helper, which becomes the command: it tells only when it could not.
+    /// Our helper, which becomes the command: it reports only a failure to start it.
     Helper,
-    /// Our helper as the first process of a namespace: it tells everything, and hears what ends the tree.
+    /// Our helper as the first process of a namespace: it reports everything, and receives the request to end.
     Init,
 }
 
 /// A running command and everything it started.
 #[derive(Debug)]
 pub struct ProcessTree {
-    /// Taken when the guard has been waited for.
+    /// Taken once we have waited for the guard.
     guard: Option<Child>,
-    /// Standard output, and standard error in the order they were written unless that is told apart. Does not
-    /// block.
+    /// Standard output, and standard error in the order they were written unless that has its own pipe. Does
+    /// not block.
     output: File,
-    /// Standard error, where it is told apart. Does not block.
+    /// Standard error, if it has its own pipe. Does not block.
     error_output: Option<File>,
-    /// A byte asks the tree to end; closing it kills the tree. Closed by the kernel when we die.
+    /// A byte asks the tree to end; closing it kills the tree. If we die, the kernel closes it.
     lifeline: Option<File>,
-    /// The same for the first process of a namespace, which alone can ask everything within.
+    /// The same for the first process of a namespace, which alone can ask everything inside to end.
     inner_lifeline: Option<File>,
-    /// Tells how the command ended, and is closed when nothing of the tree is left.
+    /// Reports how the command ended, and closes when nothing of the tree is left.
     report: File,
-    /// What is between us and the command says here why it could not start it. Does not block.
+    /// The processes between us and the command write here why they could not start it. Does not block.
     errors: Option<File>,
 }
 
-/// Our ends of the standard streams of a program that is talked to. None of them blocks.
+/// Our ends of the standard streams of a program that we talk to. None of them blocks.
 #[derive(Debug)]
 pub struct TalkPipes {
     pub input: OwnedFd,
@@ -107,7 +106,7 @@ fn wiring(
     }
 }
 
-/// What builds a sandbox is not in it yet: it gets nothing of what was given to the program inside.
+/// The program that builds a sandbox is not inside yet, so it gets none of the inner program's settings.
 fn command_of(
     line: &Launch,
     directory: &Path,
@@ -123,7 +122,7 @@ fn command_of(
 }
 
 impl ProcessTree {
-    /// Starts a program in `directory`, with nothing inherited but its standard streams.
+    /// Starts a program in `directory`; it inherits nothing but its standard streams.
     pub fn start(
         line: &Launch,
         directory: &Path,
@@ -153,8 +152,8 @@ impl ProcessTree {
                 command.stdout(output_end.try_clone()?).stderr(errors.try_clone()?);
                 None
             }
-            // What is not ours in between would hold the output open until its own end: the helper passes it
-            // on.
+            // A foreign process in between would hold the output open until it ends, so only our helper gets it
+            // and passes it on.
             EndReporter::Helper | EndReporter::Init => {
                 command.stdout(errors_end.try_clone()?).stderr(errors_end);
                 let pipes = Pipes {
@@ -169,7 +168,8 @@ impl ProcessTree {
         };
         guard::install(&mut command, wiring(line, inherited, &lifeline_end, &report_end));
         let guard = command.spawn()?;
-        // `command` holds our copies of the output's end until here; with them the output would never end.
+        // `command` holds our copies of the output's write end until here; with them the output would never
+        // end.
         drop(command);
         Ok(Self {
             guard: Some(guard),
@@ -182,8 +182,8 @@ impl ProcessTree {
         })
     }
 
-    /// Starts a program whose standard streams are ours to talk over, whatever its line says of them. The tree
-    /// itself has no output then: `watch` waits for its end only.
+    /// Starts a program and returns its standard streams to talk over, whatever its line says about them. The
+    /// tree itself then has no output: `watch` only waits for its end.
     pub fn start_talking(
         line: &Launch,
         directory: &Path,
@@ -205,7 +205,7 @@ impl ProcessTree {
         if let Some(lifeline) = self.inner_lifeline.as_mut().or(self.lifeline.as_mut())
             && let Err(error) = lifeline.write_all(b"T")
         {
-            // The guard is gone, and with it the command; the report says so, too.
+            // The guard is gone, and with it the command; the report will say so, too.
             tracing::debug!(%error, "no guard to tell");
         }
     }
@@ -215,7 +215,7 @@ impl ProcessTree {
         self.lifeline = None;
     }
 
-    /// Waits for a guard that has nothing left to guard and exits.
+    /// Waits for a guard that has nothing left to do and exits.
     fn finish(mut self) -> io::Result<()> {
         match self.guard.take() {
             Some(mut guard) => guard.wait().map(drop),
@@ -223,7 +223,7 @@ impl ProcessTree {
         }
     }
 
-    /// One read of an output: `None` when there is nothing to read now, 0 at its end.
+    /// One read of an output: `None` if there is nothing to read now, 0 at its end.
     fn read_output(&mut self, stream: OutputStream, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let output = match (stream, &mut self.error_output) {
             (OutputStream::Output, _) => &mut self.output,
@@ -238,7 +238,7 @@ impl ProcessTree {
         }
     }
 
-    /// What is told of the command, or `None` when the whole tree is gone.
+    /// The next report about the command, or `None` if the whole tree is gone.
     fn read_report(&mut self) -> io::Result<Option<CommandReport>> {
         let mut record = [0; 4];
         match self.report.read_exact(&mut record) {
@@ -248,12 +248,12 @@ impl ProcessTree {
         }
     }
 
-    /// Whether somebody else than the guard has to say that the command runs.
+    /// Whether a process other than the guard has to report the start.
     fn needs_word_of_start(&self) -> bool {
         self.inner_lifeline.is_some()
     }
 
-    /// Why the command could not be started, as far as somebody said so.
+    /// Why the command did not start, as far as a process reported it.
     fn start_error(&mut self) -> io::Error {
         let mut text = vec![0; ERROR_BYTES];
         let length = match &mut self.errors {
@@ -268,11 +268,12 @@ impl ProcessTree {
 }
 
 impl Drop for ProcessTree {
-    /// Whatever happens to the call, the tree dies and the guard is waited for: no process, no zombie.
+    /// Whatever happens to the call, kills the tree and waits for the guard, so that no process and no zombie
+    /// is left.
     fn drop(&mut self) {
         self.kill();
         let Some(mut guard) = self.guard.take() else { return };
-        // An unkillable child (a hung disk) would hold up the caller; the wait goes on beside it.
+        // An unkillable child (a hung disk) would block the caller, so another thread waits.
         let waiting = std::thread::Builder::new().name("guard-wait".to_owned()).spawn(move || guard.wait());
         if let Err(error) = waiting {
             tracing::warn!(%error, "a guard could not be waited for");

@@ -1,7 +1,7 @@
-//! Finds programs, once and by their whole path: our own helpers and what commands name. Starts none.
+//! Finds programs by their full path: our own helpers and the programs that commands name. Starts none.
 //!
-//! A session can change what lies in its own directories, so nothing there is a helper, and what a command
-//! finds there is code of the project, by any name and over any link.
+//! A session can change the files in its own directories. So we take no helper from there, and treat every
+//! program that a command finds there, by any name and through any link, as code of the project.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -15,35 +15,35 @@ use crate::paths::normal;
 use crate::trusted::{SYSTEM_PLACES, is_of_root, is_trusted};
 use crate::version_managers::{self, StandIn};
 
-/// Where a root that holds the whole machine has programs of the system, which are none of a project's.
+/// Where a root that contains the whole machine has programs of the system, which do not belong to a project.
 const STANDARD: [&str; 4] = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
 
-/// Whose names mean something else to each process that looks.
+/// Names in this directory mean something else to each process.
 const OF_PROCESSES: &str = "/proc";
 
-/// Where programs are looked for, and which directories are the workspace.
+/// Where to look for programs, and which directories are the workspace.
 #[derive(Clone, Debug, Default)]
 pub struct Programs {
     /// Absolute, in the order of `PATH`.
     places: Vec<PathBuf>,
-    /// As they are named and as they really are.
+    /// Both as named and as real paths.
     own: Vec<PathBuf>,
 }
 
-/// Whose program it is that a command names.
+/// Who owns a program that a command names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The machine's, or there is none.
+    /// The machine's, or it does not exist.
     System,
-    /// It lies here in the workspace, or leads there.
+    /// It lies at this path in the workspace, or leads there.
     Project(PathBuf),
-    /// It starts what this file of the project names.
+    /// It starts the program that this file of the project chooses.
     ChosenBy(PathBuf),
 }
 
 impl Programs {
-    /// `path` is a value of `PATH`. What is relative in it means the directory that a command happens to be in,
-    /// also as `/proc/self/cwd`: passed over.
+    /// `path` is a value of `PATH`. Skips relative places, which mean the command's current directory, and
+    /// others that do, such as `/proc/self/cwd`.
     pub fn new<'a>(path: Option<&OsStr>, own: impl Iterator<Item = &'a PathBuf>) -> Self {
         let places = path.map(std::env::split_paths).into_iter().flatten();
         let mut both = Vec::new();
@@ -54,24 +54,25 @@ impl Programs {
         Self { places: places.filter(|place| is_fixed_place(place)).collect(), own: both }
     }
 
-    /// As the calls of a session see them.
+    /// For the calls of a session.
     pub fn of(site: &Site) -> Self {
         let own = site.workspace.roots().chain(site.granted.iter());
         Self::new(std::env::var_os("PATH").as_deref(), own)
     }
 
-    /// For helpers that are needed before there is a session: nothing below the home or where this process was
-    /// started, since that may be a project.
+    /// For helpers that we need before there is a session: excludes everything below the home or the directory
+    /// in which this process was started, because that may be a project.
     pub fn of_machine() -> Self {
         let own = [std::env::home_dir(), std::env::current_dir().ok()];
         let own: Vec<PathBuf> = own.into_iter().flatten().filter(|own| own.parent().is_some()).collect();
         Self::new(std::env::var_os("PATH").as_deref(), own.iter())
     }
 
-    /// A program that attache starts by itself, maybe outside of any sandbox: only what neither its user nor a
-    /// session can replace. Places of `PATH` where that is not so are passed over.
+    /// A program that attache itself starts, perhaps outside of any sandbox: only one that neither the user nor
+    /// a session can replace. Skips places of `PATH` where that is not so.
     pub fn helper(&self, name: &str) -> Option<PathBuf> {
-        // A place costs a look at each directory above it: only those that have such a program are looked at.
+        // Checking a place means looking at each directory above it, so check only those that have such a
+        // program.
         let found_in = |place: &Path| {
             let file = place.join(name);
             let is_foreign = || self.own_place(place).is_none() && self.own_place(&file).is_none();
@@ -85,7 +86,7 @@ impl Programs {
         })
     }
 
-    /// `PATH` for a helper that finds others by it, with the places of the system behind the user's.
+    /// `PATH` for a helper that finds other programs by it: the user's places, then the system's.
     pub fn path_for_helpers(&self) -> OsString {
         let trusted = self.places.iter().filter(|place| is_trusted(place) && self.own_place(place).is_none());
         let system = SYSTEM_PLACES.iter().map(PathBuf::from).filter(|place| is_trusted(place));
@@ -94,13 +95,13 @@ impl Programs {
         std::env::join_paths(places).unwrap_or_else(|_| SYSTEM_PLACES.join(":").into())
     }
 
-    /// Whose program a command in `directory` means by `name`.
+    /// Who owns the program that a command in `directory` means by `name`.
     pub fn origin(&self, name: &str, directory: &Path) -> Origin {
         let Some(file) = self.found(name, directory) else { return Origin::System };
         if let Some(place) = self.own_place(&file) {
             return Origin::Project(place);
         }
-        // Seen by the command it may be anything, also of the project.
+        // For the command this path may mean anything, including a file of the project.
         if !is_fixed_place(&file) {
             return Origin::Project(file);
         }
@@ -126,14 +127,14 @@ impl Programs {
         }
     }
 
-    /// `PATH` for a command that runs unasked: what it finds there is what was judged. `None`:
-    /// nothing is left, and an empty one would mean the directory it is in.
+    /// `PATH` for a command that runs unasked, so that it finds exactly what was judged. `None` if no place is
+    /// left: an empty one would mean the current directory.
     pub fn path_of_the_machine(&self) -> Option<OsString> {
         let foreign = self.places.iter().filter(|place| self.own_place(place).is_none());
         std::env::join_paths(foreign).ok().filter(|path| !path.is_empty())
     }
 
-    /// Whether a helper that was found before lies where this session could change it.
+    /// Whether a helper that we found before lies where this session could change it.
     pub fn is_own(&self, program: &Path) -> bool {
         self.own_place(program).is_some()
     }
@@ -143,7 +144,7 @@ impl Programs {
         let is_own = |path: &PathBuf| {
             let is_standard = STANDARD.iter().any(|standard| path.starts_with(standard));
             let holds = |own: &PathBuf| {
-                // The whole machine is never writable to commands, whoever they run as.
+                // Commands can never write to the whole machine, not even as root.
                 let is_held = own.parent().is_none() || !is_writable(path);
                 path.starts_with(own) && !(is_standard && is_held)
             };
@@ -153,8 +154,8 @@ impl Programs {
     }
 }
 
-/// Whether a name means the same to every process: no relative one, and none that leads over what the kernel
-/// makes up for each of them (`/proc/self/cwd`, `/dev/fd/3`).
+/// Whether a path means the same to every process: it is absolute, and does not lead through what the kernel
+/// makes up for each process (`/proc/self/cwd`, `/dev/fd/3`).
 pub(crate) fn is_fixed_place(place: &Path) -> bool {
     let is_fixed = |LinkChain { links, end }: LinkChain| {
         links.iter().chain([&end]).all(|step| !step.starts_with(OF_PROCESSES))
@@ -166,7 +167,8 @@ fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// Where a root holds the programs of the machine (`/`), those are its own only if commands could change them.
+/// If a root contains the programs of the machine (`/`), they count as the project's only if commands could
+/// change them.
 fn is_writable(path: &Path) -> bool {
     let may_write = |path: &Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
     may_write(path) || path.parent().is_some_and(may_write)
@@ -240,7 +242,8 @@ mod tests {
         }
     }
 
-    /// What a command of one session leaves there is no helper of another, wherever attache was started.
+    /// What a command of one session leaves there must not become a helper of another, wherever the user
+    /// started attache.
     #[test]
     fn no_helper_comes_from_where_anybody_but_root_can_write() {
         let place = Place::new();

@@ -13,14 +13,14 @@ use crate::no_follow;
 
 const FLAGS: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 
-/// At most one byte more than `most`, so that a longer file is known as such. Anything but a regular file is an
-/// error: opening a pipe would wait for ever.
+/// Reads at most one byte more than `most`, so that the caller recognises a longer file. Anything but a regular
+/// file is an error: opening a pipe would wait for ever.
 pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_opened(File::from(open(path, FLAGS, Mode::empty())?), most)
 }
 
-/// The same of what decides something: `None` only where no program finds a file. Whatever else keeps it from
-/// being read is an error, so that nobody takes it for absent.
+/// The same for a file that decides something: `None` only if no program finds a file there. Every other
+/// obstacle is an error, so that no caller takes the file for absent.
 pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     match read(path, most) {
         Ok(bytes) => Ok(Some(bytes)),
@@ -29,18 +29,18 @@ pub fn read_if_there(path: &Path, most: u64) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Also of a socket: no program opens one as a file, and place-holders of sandboxes are sockets.
+/// Also for a socket: no program opens one as a file, and place-holders of sandboxes are sockets.
 fn is_nothing(error: &io::Error) -> bool {
     is_missing(error) || Errno::from_io_error(error) == Some(Errno::NXIO)
 }
 
-/// The same by its real path, which was judged: a link that took its place since, or that of a directory above
-/// it, is an error.
+/// The same by the real path, which a caller has judged: it is an error if a link has since replaced the file
+/// or a directory above it.
 pub fn read_real(real: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_opened(File::from(no_follow::anything(real, FLAGS | OFlags::NOFOLLOW)?), most)
 }
 
-/// The same by its path below a directory that is held open.
+/// The same by its path below an open directory.
 pub fn read_beneath(directory: &OwnedFd, relative: &Path, most: u64) -> io::Result<Vec<u8>> {
     read_opened(File::from(no_follow::file(directory, relative)?), most)
 }

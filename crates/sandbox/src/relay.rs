@@ -1,9 +1,9 @@
-//! Our own program in a terminal of the client: it prints there what a command of ours prints, and ends with
-//! it. The command itself runs under our guard like any other, so nothing of it hangs on how a client starts
-//! and ends processes.
+//! Our own program in a terminal of the client: prints there what a command of ours prints, and ends with it.
+//! The command itself runs under our guard like any other, so it does not depend on how a client starts and
+//! ends processes.
 //!
-//! It finds what it needs beside the name it was started by; see `bash/terminal/place.rs` for who makes that.
-//! Arguments are for the eyes of people only.
+//! The relay finds what it needs beside the name it was started by; `bash/terminal/place.rs` makes that
+//! directory. Its arguments are only for people to read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -17,23 +17,24 @@ use rustix::io::Errno;
 
 use crate::limits::PIPE_BYTES;
 
-/// The name it is started by: what a client shows is `bash -c COMMAND`.
+/// The name that the client starts, so that it shows `bash -c COMMAND`.
 pub const PROGRAM: &str = "bash";
 
-/// A pipe with what the command prints. It ends with the command, and with us.
+/// A pipe with the output of the command. It ends with the command, and if we die.
 pub const OUTPUT: &str = "output";
 
-/// A pipe that the relay holds open: its end says that the terminal is gone. One byte says that it is there.
+/// A pipe that the relay holds open: when it closes, the terminal is gone. One byte says that the relay is
+/// there.
 pub const PRESENCE: &str = "presence";
 
 /// A file with the exit code, written before the output ends.
 pub const EXIT: &str = "exit";
 
-/// What a shell gives for a signal, and for a command that was lost.
+/// The base of the exit code that a shell gives for a signal; also for a lost command.
 const SIGNALLED: u8 = 128;
 const LOST: u8 = SIGNALLED + 9;
 
-/// `None`: the process was started by another name, for something else.
+/// `None` if the process was started by another name, for something else.
 pub fn run_if_asked() -> Option<ExitCode> {
     let program = PathBuf::from(std::env::args_os().next()?);
     if program.file_name()? != PROGRAM {
@@ -53,7 +54,7 @@ fn show(place: &Path) -> io::Result<u8> {
     let open = |name, how: OFlags| {
         rustix::fs::open(place.join(name), how | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())
     };
-    // In this order: who hears that we are there finds somebody who reads.
+    // In this order: our supervisor must find an open reader when it learns that we are there.
     let output = open(OUTPUT, OFlags::RDONLY)?;
     let presence = open(PRESENCE, OFlags::WRONLY)?;
     rustix::io::write(&presence, b"!")?;
@@ -61,7 +62,7 @@ fn show(place: &Path) -> io::Result<u8> {
     let mut buffer = vec![0; PIPE_BYTES];
     loop {
         match wait(&output, &presence)? {
-            // Whoever would see it is gone.
+            // The terminal that would show it is gone.
             RelayEvent::HungUp => return Ok(SIGNALLED + 1),
             RelayEvent::Abandoned => return Ok(LOST),
             RelayEvent::Output => {}
@@ -76,7 +77,7 @@ fn show(place: &Path) -> io::Result<u8> {
 }
 
 enum RelayEvent {
-    /// Some, or its end.
+    /// There is output, or it has ended.
     Output,
     /// The terminal is gone.
     HungUp,
@@ -87,7 +88,7 @@ enum RelayEvent {
 fn wait(output: &File, presence: &OwnedFd) -> io::Result<RelayEvent> {
     let screen = rustix::stdio::stdout();
     loop {
-        // Without a wish only errors and hang-ups are told.
+        // Without requested events, poll reports only errors and hang-ups.
         let mut polled = [
             PollFd::from_borrowed_fd(screen, PollFlags::empty()),
             PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN),
@@ -107,7 +108,7 @@ fn wait(output: &File, presence: &OwnedFd) -> io::Result<RelayEvent> {
     }
 }
 
-/// All of it, also to a terminal that does not block.
+/// Writes everything, also to a non-blocking terminal.
 fn print(mut bytes: &[u8]) -> io::Result<()> {
     let screen = rustix::stdio::stdout();
     while !bytes.is_empty() {
@@ -128,7 +129,7 @@ fn print(mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is in `EXIT`; anything else means that it is not known.
+/// The code in `EXIT`; any other text means that it is unknown.
 fn exit_code(text: &[u8]) -> u8 {
     std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(LOST)
 }

@@ -1,4 +1,4 @@
-//! Holds commands by the means of the operating system: what they may write, see and reach. Decides no
+//! Confines commands by means of the operating system: what they may write, see and reach. Decides no
 //! permission.
 //!
 //! How is the system's own: `linux` has two levels, `portable` has Seatbelt on macOS and nothing elsewhere.
@@ -53,18 +53,19 @@ pub use reexec::run_if_asked;
 pub(crate) use system::drop_capabilities;
 pub use system::{FULL_BY, REDUCED_BY, remove_left_behind};
 
-/// How strongly commands are held.
+/// How strongly we confine commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// A file system, processes and a network of their own.
+    /// They have their own file system, processes and network.
     Full,
-    /// Rights given up: nothing can be excepted from a writable directory, and processes of others are seen.
+    /// They give up rights: nothing inside a writable directory can be excluded, and they see foreign
+    /// processes.
     Reduced,
     /// Not at all.
     None,
 }
 
-/// Why a level is out of reach on this machine.
+/// Why a level does not work on this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortfall {
     pub level: Level,
@@ -77,7 +78,7 @@ pub struct Shortfall {
 #[derive(Clone, Debug)]
 pub struct Sandbox {
     level: Level,
-    /// Our own program, which `run_if_asked` makes a helper.
+    /// Our own program, which becomes a helper in `run_if_asked`.
     helper: PathBuf,
     /// The system's program that builds it and starts the helper inside; empty where none is needed.
     builder: PathBuf,
@@ -90,24 +91,24 @@ pub struct Sandbox {
     memory: u64,
 }
 
-/// What a sandbox is made for.
+/// What a sandbox is for.
 #[derive(Clone, Copy, Debug)]
 enum Guest {
     Command,
-    /// Is talked to, for days maybe.
+    /// A program that we talk to, perhaps for days.
     Server,
 }
 
-/// The sandbox of this machine, looked for when it is first needed.
+/// The sandbox of this machine; we look for it when it is first needed.
 pub type LazySandbox = Arc<LazyLock<Sandbox, Box<dyn FnOnce() -> Sandbox + Send>>>;
 
 impl Sandbox {
-    /// Commands run as they are. `helper` is a program that calls `run_if_asked` first.
+    /// Commands run without a sandbox. `helper` is a program that calls `run_if_asked` first.
     pub fn none(helper: PathBuf) -> Self {
         Self { level: Level::None, helper, builder: PathBuf::new(), shortfalls: Vec::new(), memory: u64::MAX }
     }
 
-    /// The best level that works here; starts a process in each. `helper` is a program that calls
+    /// The best level that works here; tries each by starting a process in it. `helper` is a program that calls
     /// `run_if_asked` first.
     pub fn probe(helper: PathBuf) -> Self {
         system::best(helper)
@@ -119,17 +120,17 @@ impl Sandbox {
         system::with(Some(builder), helper)
     }
 
-    /// The reduced level, or none; for machines that shall be treated alike whatever is installed.
+    /// The reduced level, or none, to treat all machines alike whatever is installed.
     pub fn probe_reduced(helper: PathBuf) -> Self {
         system::reduced(helper, Vec::new())
     }
 
-    /// The same with another limit of what all processes of one command may have in memory together.
+    /// The same with another limit on the memory of all processes of one command together.
     pub fn with_memory(self, bytes: u64) -> Self {
         Self { memory: bytes, ..self }
     }
 
-    /// What `look` finds; the first who needs it waits.
+    /// What `look` finds; the first caller that needs it waits.
     pub fn found_lazily_by(look: impl FnOnce() -> Self + Send + 'static) -> LazySandbox {
         Arc::new(LazyLock::new(Box::new(look)))
     }
@@ -139,10 +140,9 @@ impl Sandbox {
         &self.helper
     }
 
-    /// Whether this session's commands could replace our own program, which is started outside of their
-    /// sandbox.
+    /// Whether this session's commands could replace our own program, which we start outside of their sandbox.
     pub fn is_exposed(&self, site: &Site) -> bool {
-        // What is closed is hidden, in a root, too; and some roots are never writable.
+        // The closed directory is hidden, even inside a root, and some roots are never writable.
         let is_closed = || self.helper.starts_with(closed_directory(&site.workspace.scratch));
         let own = site.workspace.roots().chain(site.granted.iter());
         let writable = own.filter(|own| places::covers_private(own).is_none());
@@ -157,12 +157,12 @@ impl Sandbox {
         self.level
     }
 
-    /// Why it is not better, the best level first.
+    /// Why it is no better level, the best level first.
     pub fn shortfalls(&self) -> &[Shortfall] {
         &self.shortfalls
     }
 
-    /// What no command can remove in a directory, as it is called there. Blocks: looks at the disk.
+    /// What no command can remove in a directory, by its name there. Blocks: looks at the disk.
     pub fn held_below(&self, site: &Site, directory: &Path) -> io::Result<Vec<PathBuf>> {
         if self.level != Level::Full {
             return Ok(Vec::new());
@@ -171,8 +171,8 @@ impl Sandbox {
         Ok(Protection::of(&policy, &MachineTree).below(&Followed::of(directory)?.real))
     }
 
-    /// The line that a tree of ours has to start to run `line` inside the sandbox of this site. Blocks: looks
-    /// at the disk.
+    /// The line that one of our process trees must start to run `line` inside the sandbox of this site. Blocks:
+    /// looks at the disk.
     pub fn confine(
         &self,
         site: &Site,
@@ -187,9 +187,9 @@ impl Sandbox {
         Ok(Confined { git, ..self.confine_unwatched(site, Guest::Command, network, writes, line, &named)? })
     }
 
-    /// The same for a program that is talked to (`ProcessTree::start_talking`) and may run for days: it gets
-    /// the variables of these names from its tree's environment, it keeps its network where it may not write,
-    /// and nothing is undone after it, because its user works in the same directories meanwhile.
+    /// The same for a program that we talk to (`ProcessTree::start_talking`) and that may run for days. It gets
+    /// the variables of these names from its tree's environment, and keeps its network where it may not write.
+    /// We undo nothing after it, because its user works in the same directories meanwhile.
     pub fn confine_talking(
         &self,
         site: &Site,
@@ -205,7 +205,7 @@ impl Sandbox {
         self.confine_unwatched(site, Guest::Server, network, writes, line, &named)
     }
 
-    /// `named`: what else must stay as it is.
+    /// `named` lists what else must not change.
     fn confine_unwatched(
         &self,
         site: &Site,
@@ -225,7 +225,7 @@ impl Sandbox {
         Ok(match self.level {
             Level::Full => match (self.namespaces(&policy(writes)?, &line), writes) {
                 (Err(error), WriteGrant::Granted) => {
-                    // Without anything to be written there is nothing that could change on the way.
+                    // If nothing is writable, nothing can change meanwhile.
                     let mut confined = self.namespaces(&policy(WriteGrant::Withheld)?, &line)?;
                     confined.told.push(cautious(&error));
                     confined
@@ -241,7 +241,7 @@ impl Sandbox {
         })
     }
 
-    /// What we start outside of the sandbox must not lie where commands could change it.
+    /// A program that we start outside of the sandbox must not lie where commands could change it.
     fn check_own_programs(&self, site: &Site) -> io::Result<()> {
         let programs = Programs::of(site);
         let is_used = self.level != Level::None && !self.builder.as_os_str().is_empty();
@@ -269,15 +269,15 @@ pub(crate) fn is_always_read_only(real: &Path) -> bool {
     places::covers_private(real).is_some()
 }
 
-/// Beside the scratch directories: what belongs to no session and no sandboxed command reaches.
+/// Beside the scratch directories: files that belong to no session, where no sandboxed command can reach.
 const CLOSED: &str = ".sandbox";
 
-/// That directory, by the scratch directory of one session.
+/// That directory, found from the scratch directory of one session.
 pub fn closed_directory(scratch: &Path) -> PathBuf {
     scratch.parent().unwrap_or(scratch).join(CLOSED)
 }
 
-/// For the model: why a command could not write.
+/// Tells the model why a command could not write.
 pub fn cautious(error: &io::Error) -> String {
     format!("the command ran read-only, because no safe sandbox could be built: {error}")
 }

@@ -1,5 +1,5 @@
-//! Makes files in a session's scratch directory. Commands write there, too: no link of theirs is followed, and
-//! nothing of theirs is replaced.
+//! Creates files in a session's scratch directory. Commands write there, too, so it follows no link of theirs
+//! and replaces none of their files.
 
 use std::fs::File;
 use std::io;
@@ -7,8 +7,8 @@ use std::path::Path;
 
 use rustix::fs::{self, CWD, Mode, OFlags};
 
-/// A new file directly in a scratch directory, for this user only. Not below: a command could have put a link
-/// in the place of any directory there, but not of the scratch directory, which is mounted.
+/// Creates a new file directly in a scratch directory, for this user only. Not in a subdirectory, which a
+/// command could have replaced by a link; it cannot replace the scratch directory itself, which is mounted.
 pub fn create(path: &Path) -> io::Result<File> {
     let (Some(scratch), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "no file of a directory"));

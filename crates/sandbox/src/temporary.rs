@@ -1,9 +1,9 @@
-//! What a program does not find because the full sandbox gives it a `/tmp` and a `/var/tmp` of its own. Looks
-//! at words, not at the disk.
+//! What a program does not find because the full sandbox has its own `/tmp` and `/var/tmp`. Looks at words, not
+//! at the disk.
 
 use std::path::{Path, PathBuf};
 
-/// What programs print when a file is not there; the last is a shell's about a directory.
+/// What programs print if a file does not exist; the last is a shell's message about a directory.
 const MISSING: [&str; 7] = [
     "No such file",
     "no such file",
@@ -14,16 +14,16 @@ const MISSING: [&str; 7] = [
     "can't cd to",
 ];
 
-/// Said behind such a failure; what to do instead follows.
+/// Follows such a failure; the advice comes after it.
 pub const TEMPORARY_IS_PRIVATE: &str = "/tmp and /var/tmp are each command's own and begin empty: what other \
                                         commands or tools wrote there is not seen";
 
-/// Whether it lies where every command in the full sandbox has an empty directory of its own.
+/// Whether it lies where every command in the full sandbox has its own empty directory.
 pub fn is_shared_temporary(path: &Path) -> bool {
     ["/tmp", "/var/tmp"].iter().any(|place| path.starts_with(place) && path != Path::new(place))
 }
 
-/// The paths of a text that lie there and in none of the visible directories.
+/// The paths in a text that lie there and in none of the visible directories.
 pub fn hidden_in<'a>(text: &'a str, visible: &'a [PathBuf]) -> impl Iterator<Item = &'a Path> {
     let is_of_path = |letter: char| letter.is_alphanumeric() || "/._-+@%~".contains(letter);
     let words = text.split(move |letter: char| !is_of_path(letter)).map(Path::new);
@@ -32,7 +32,7 @@ pub fn hidden_in<'a>(text: &'a str, visible: &'a [PathBuf]) -> impl Iterator<Ite
     })
 }
 
-/// Whether a program says that it did not find such a path.
+/// Whether a program reports that it did not find such a path.
 pub fn misses_hidden(output: &str, visible: &[PathBuf]) -> bool {
     let mut failures = output.lines().filter(|line| MISSING.iter().any(|sign| line.contains(sign)));
     failures.any(|line| hidden_in(line, visible).next().is_some())

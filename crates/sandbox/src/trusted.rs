@@ -1,9 +1,9 @@
-//! Which programs attache may start outside of any sandbox: those that neither its user nor a session of theirs
-//! can replace. Only looks.
+//! Which programs attache may start outside of any sandbox: those that neither its user nor a session can
+//! replace. Only looks.
 //!
-//! A command that was allowed once can leave a `bwrap` in a directory that `PATH` names. So a place counts only
-//! if everything on the way belongs to root and nobody else can write it. For root itself an owner says
-//! nothing: then only the places of the system count.
+//! A command that was allowed once can leave a `bwrap` in a directory that `PATH` names. So we trust a place
+//! only if root owns everything on the way and no other user can write there. If we are root, ownership proves
+//! nothing: then we trust only the system's places.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,11 @@ use attache_core::scope::LinkChain;
 
 use crate::link_chain::link_chain;
 
-/// Where programs of the system live. Looked at where `PATH` names no place that counts, and for root the only
-/// ones that do.
+/// Where programs of the system live. We look there if `PATH` names no trusted place; root looks only there.
 pub(crate) const SYSTEM_PLACES: [&str; 6] =
     ["/usr/bin", "/bin", "/usr/sbin", "/sbin", "/usr/local/bin", "/run/current-system/sw/bin"];
 
-/// What programs in those places may lead over and to.
+/// What programs in those places may lead through and to.
 const SYSTEM_FILES: [&str; 7] = [
     "/usr",
     "/bin",
@@ -28,44 +27,44 @@ const SYSTEM_FILES: [&str; 7] = [
     "/nix/var/nix/profiles",
 ];
 
-/// Root's, with a group that may add to it and change nothing.
+/// Owned by root, with a group that may add entries but change nothing.
 const STORE: &str = "/nix/store";
 
 const WRITABLE_BY_OTHERS: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Who asks.
+/// Which user asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CurrentUser {
-    /// Whatever belongs to somebody else, it can write.
+    /// Root can write everything, whatever its owner.
     Root,
     User {
         id: u32,
     },
 }
 
-/// An entry by itself.
+/// The owner and mode of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EntryOwner {
     user: u32,
     mode: u32,
 }
 
-/// What is known of a machine.
+/// What we know of a machine.
 struct SeenMachine<'a> {
     current_user: CurrentUser,
     chain: &'a dyn Fn(&Path) -> Option<LinkChain>,
-    /// `None` where nothing is.
+    /// `None` if there is nothing.
     owned: &'a dyn Fn(&Path) -> Option<EntryOwner>,
 }
 
-/// Whether nobody but root decides what runs under this name. What is missing counts by the directories that
-/// are there: nobody else could make it.
+/// Whether only root decides what runs under this name. For a missing entry, the existing directories above it
+/// decide, because no other user could create it.
 pub(crate) fn is_trusted(path: &Path) -> bool {
     on_this_machine(|machine| machine.trusts(path))
 }
 
-/// Whether only root can make or change something there, though it may be none of the system's places.
+/// Whether only root can create or change something there, even if it is not one of the system's places.
 pub(crate) fn is_of_root(path: &Path) -> bool {
     on_this_machine(|machine| machine.chain_of(path).is_some_and(|chain| machine.belongs_to_root(&chain)))
 }
@@ -100,7 +99,7 @@ impl SeenMachine<'_> {
 
     fn belongs_to_root(&self, chain: &LinkChain) -> bool {
         let is_safe_link = |link: &PathBuf| {
-            // A missing one is made where only root can.
+            // For a missing entry, only root can create it.
             let owner = (self.owned)(link).map(|found| found.user);
             owner.is_none_or(|owner| self.is_root(owner))
                 && link.ancestors().skip(1).all(|above| self.is_safe(above))
@@ -116,15 +115,15 @@ impl SeenMachine<'_> {
         self.is_root(found.user) && is_closed
     }
 
-    /// Inside a user namespace root's files appear to be owned by `nobody`; then the owner of `/` counts as
-    /// root, unless that is ourselves.
+    /// Inside a user namespace, files of root appear to belong to `nobody`; then the owner of `/` counts as
+    /// root, unless that is us.
     fn is_root(&self, user: u32) -> bool {
         let has_all = || (self.owned)(Path::new("/")).is_some_and(|found| found.user == user);
         user == 0 || self.current_user != (CurrentUser::User { id: user }) && has_all()
     }
 }
 
-/// Whether a path lies in a place of the system, and leads to nothing but its files.
+/// Whether a path lies in a place of the system and leads only to the system's files.
 fn is_of_system(path: &Path, chain: &LinkChain) -> bool {
     let is_below = |path: &Path, places: &[&str]| places.iter().any(|place| path.starts_with(place));
     let is_named_so = is_below(path, &SYSTEM_PLACES) || is_below(&chain.end, &[STORE]);
@@ -138,7 +137,7 @@ mod tests {
     const ADA: u32 = 1000;
     const NOBODY: u32 = 65534;
 
-    /// All that is not said belongs to root and is closed to others.
+    /// Everything not listed belongs to root and is closed to others.
     fn trusts(
         current_user: CurrentUser,
         path: &str,
@@ -176,7 +175,7 @@ mod tests {
             ("/usr/bin/true", &[("/usr/bin/true", "/usr/lib/cargo/bin/coreutils/true")], &[]),
             ("/bin/sh", &[("/bin", "/usr/bin"), ("/usr/bin/sh", "/usr/bin/dash")], &[]),
             ("/nix/store/x-bwrap/bin/bwrap", &[], &[("/nix/store", 0, 0o1775)]),
-            // In a namespace that knows only ourselves.
+            // In a namespace that maps only our own user.
             ("/usr/bin/bwrap", &[], &[("/", NOBODY, 0o755), ("/usr/bin/bwrap", NOBODY, 0o755)]),
         ] {
             assert!(trusts(USER, path, links, others), "{path} {links:?} {others:?}");
@@ -201,7 +200,7 @@ mod tests {
             ("/l/bwrap", &[("/l", "/usr/bin")], &[("/l", ADA, 0o777)]),
             ("/p/l/bwrap", &[("/p/l", "/usr/bin")], &[("/p", ADA, 0o755)]),
             ("relative/bwrap", &[], &[]),
-            // We have `/` ourselves: then its owner says nothing.
+            // We own `/` ourselves, so its owner proves nothing.
             ("/usr/bin/bwrap", &[], &[("/", ADA, 0o755)]),
         ] {
             assert!(!trusts(USER, path, links, others), "{path} {links:?} {others:?}");

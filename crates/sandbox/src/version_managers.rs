@@ -1,5 +1,5 @@
-//! Programs in `PATH` that stand in for others and run what a file of the project names: which they are, and by
-//! which file. From a table; runs nothing.
+//! Programs in `PATH` that replace others and run what a file of the project chooses: which programs, and which
+//! file. From a table; runs nothing.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use crate::regular_file;
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table::read(include_str!("version_managers.txt")));
 
-/// The table, by the kind of its lines; without their reasons.
+/// The table's lines by kind, without their reasons.
 #[derive(Debug, Default)]
 struct Table {
     places: Vec<&'static Path>,
@@ -21,7 +21,7 @@ struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct VersionFile {
     name: &'static str,
-    /// It counts only with this in it.
+    /// It counts only if it contains this text.
     holding: Option<&'static str>,
 }
 
@@ -45,16 +45,16 @@ impl Table {
     }
 }
 
-/// What is known of a program that a command names.
+/// What we know of a program that a command names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StandIn {
     No,
     Yes,
-    /// A script that begins with `env`: it is what the program of this name is.
+    /// A script that begins with `env`: it is whatever the program of this name is.
     As(String),
 }
 
-/// Whether the program at `file`, which is there, starts another in its place.
+/// Whether the existing program at `file` starts another one instead.
 pub(crate) fn stand_in(file: &Path) -> StandIn {
     let is_place = |path: &Path| {
         let directory = path.parent().unwrap_or(path);
@@ -65,12 +65,12 @@ pub(crate) fn stand_in(file: &Path) -> StandIn {
         TABLE.managers.iter().any(|manager| name == *manager)
     };
     let real = file.canonicalize().unwrap_or_else(|_| file.to_path_buf());
-    // The manager under its own name does what its words say: it is no stand-in.
+    // Under its own name the manager does what its arguments say, so it replaces no other program.
     let leads_to_manager = is_manager(&real) && real.file_name() != file.file_name();
     if is_place(file) || is_place(&real) || leads_to_manager {
         return StandIn::Yes;
     }
-    // Only the beginning: the file may be of any size.
+    // Only the beginning, because the file may have any size.
     let head = regular_file::read(&real, SCRIPT_HEAD_BYTES).unwrap_or_default();
     if !head.starts_with(b"#!") {
         return StandIn::No;
@@ -91,8 +91,8 @@ pub(crate) fn stand_in(file: &Path) -> StandIn {
     }
 }
 
-/// The first file that would choose a version for a command in one of these directories or, where it lies below
-/// one of them, above. What lies in the home itself is its user's own choice.
+/// The first file that would choose a version for a command in one of these directories, or above the directory
+/// if that lies below one of them. Ignores files in the home itself, which are the user's own choice.
 pub(crate) fn version_file<'a>(
     directories: impl Iterator<Item = &'a Path>,
     home: Option<&Path>,
@@ -105,7 +105,7 @@ pub(crate) fn version_file<'a>(
             let counts = match holding {
                 None => path.symlink_metadata().is_ok(),
                 Some(text) => {
-                    // What can't be read, or is too long to be read through, may hold it.
+                    // A file that is unreadable or too long may contain it.
                     let found = regular_file::read_if_there(&path, VERSION_FILE_BYTES);
                     let Ok(found) = found else { return Some(path) };
                     found.is_some_and(|found| {

@@ -1,4 +1,4 @@
-//! The words of a command sorted by a program's entry of the table: options, their values, operands. Decides
+//! Sorts the words of a command by a program's entry in the table: options, their values, operands. Decides
 //! nothing.
 
 use super::programs::{Operands, Program, Value};
@@ -7,21 +7,21 @@ use super::word::{PathWord, Word};
 #[derive(Default)]
 pub(super) struct SortedArguments {
     pub(super) operands: Vec<Word>,
-    /// How many operands stand before `--`, where it is.
+    /// How many operands come before `--`, if there is one.
     pub(super) behind: Option<usize>,
     pub(super) reads: Vec<PathWord>,
     pub(super) writes: Vec<PathWord>,
-    /// The pattern came with an option.
+    /// An option gave the pattern.
     pub(super) given: bool,
-    /// It is sent to another host than those it names.
+    /// The program contacts another host than those it names.
     pub(super) elsewhere: bool,
-    /// Something the table does not know.
+    /// There is something that the table does not know.
     pub(super) strange: bool,
-    /// An option the table does not know, or knows by its beginning.
+    /// There is an option that the table does not know, or knows only by its first letters.
     pub(super) unknown: bool,
-    /// Something behind which a word may mean something else than it seems to.
+    /// There is something after which a word may mean something else than it seems to.
     pub(super) shifted: bool,
-    /// Long options that the table knows by their whole name.
+    /// Long options that match the table by their whole name.
     pub(super) options: Vec<String>,
 }
 
@@ -29,18 +29,17 @@ fn is_name(word: &Word) -> bool {
     word.beginning().chars().all(|letter| letter.is_alphanumeric() || PLAIN.contains(letter))
 }
 
-/// What an operand that "always" covers may hold besides letters and digits. Not `=`, blanks, quotes and
-/// brackets of shells and build tools: with these an operand sets a variable or is itself code.
+/// What an operand that "always" covers may contain besides letters and digits. Not `=`, blanks, and the quotes
+/// and brackets of shells and build tools: with these an operand sets a variable or is code itself.
 const PLAIN: &str = "_-./:@+,%^~#{}[]*?!";
 
 impl SortedArguments {
-    /// Whether "always" may cover these words by those before them: the table knows every option, and no
-    /// operand says more than a name. An option that it does not know may run a program, under any beginning of
-    /// its name.
+    /// Whether "always" may cover these words by the first ones: the table knows every option, and no operand
+    /// says more than a name. An unknown option may run a program, under any first letters of its name.
     pub(super) fn is_known(&self, program: &Program) -> bool {
         let (own, handed_on) = self.operands.split_at(self.behind.unwrap_or(self.operands.len()));
         let mut behind = Self::default();
-        // The program that is run may take these for options again.
+        // The program that it runs may read these as options again.
         behind.sort(program, handed_on);
         let is_certain = |sorted: &Self| !(sorted.strange || sorted.unknown || sorted.shifted);
         is_certain(self) && is_certain(&behind) && own.iter().chain(&behind.operands).all(is_name)
@@ -55,7 +54,7 @@ impl SortedArguments {
                 return;
             }
             let beginning = word.beginning();
-            // `--include=*.rs` is an option, whatever follows.
+            // `--include=*.rs` is an option, whatever comes after it.
             let is_option = beginning.starts_with("--") && beginning.contains('=') && !word.splits;
             if word.may_be_option() && !is_option {
                 self.strange = true;
@@ -78,7 +77,7 @@ impl SortedArguments {
             Some((name, _)) => (name, word.after(&format!("{name}="))),
             None => (beginning, None),
         };
-        // Another program of this name may mean another option by a beginning: it is judged, and asked about.
+        // Another program of this name may mean another option by these first letters, so a person must decide.
         let is_known = program.long.contains_key(name);
         self.unknown |= !is_known;
         self.strange |= !is_known;
@@ -95,7 +94,7 @@ impl SortedArguments {
             Some(Value::None) => self.strange |= attached.is_some(),
             Some(Value::Optional) => {}
             Some(Value::Instead) => self.given = true,
-            // `--include=*.rs` fits names that begin so, and nothing else.
+            // `--include=*.rs` only matches names that begin so.
             Some(Value::Text) if attached.as_ref().is_some_and(|value| !value.splits) => {}
             Some(kind) => match attached.or_else(|| rest.next().cloned()) {
                 Some(value) => self.value(kind, &value),
@@ -109,7 +108,7 @@ impl SortedArguments {
         }
     }
 
-    /// A cluster of letters; the first that takes a value takes the rest.
+    /// A cluster of letters; the first letter with a value takes the rest.
     fn short<'w>(&mut self, program: &Program, word: &Word, rest: &mut impl Iterator<Item = &'w Word>) {
         let beginning = word.beginning().to_owned();
         if program.numbers && beginning[1..].chars().all(|digit| digit.is_ascii_digit()) {
@@ -139,7 +138,7 @@ impl SortedArguments {
                     self.unknown = true;
                     let rest = word.after(&beginning[..at + letter.len_utf8()]);
                     let file = rest.filter(|rest| program.operands.are_read() && is_like_a_path(rest));
-                    // Among the letters behind it may be one that is given the pattern, or a file.
+                    // One of the later letters may take the pattern, or a file.
                     self.shifted |= file.is_some()
                         || program.operands == Operands::Pattern && at + letter.len_utf8() < beginning.len();
                     self.reads.extend(file.map(|file| file.place()));
@@ -147,7 +146,7 @@ impl SortedArguments {
                 }
             }
         }
-        // An open end may bring more letters.
+        // An unknown end may contain more letters.
         self.strange |= word.text().is_none();
     }
 
@@ -180,7 +179,7 @@ fn file_of_data(word: &Word) -> Option<PathWord> {
         (_, Some(0)) => 1,
         (Some(equals), _) if beginning[equals + 1..].starts_with(['@', '<']) => equals + 2,
         (None, Some(at)) => at + 1,
-        // What is not known may begin with anything.
+        // An unknown word may begin with anything.
         (None, None) if beginning.is_empty() && word.text().is_none() => return Some(PathWord::Unknown),
         (Some(_), _) | (None, None) => return None,
     };

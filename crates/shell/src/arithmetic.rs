@@ -1,5 +1,5 @@
-//! Arithmetic: bash evaluates the *values* of its variables as expressions too, and those can run commands. So
-//! every variable in it has to be a number, or not set on this line.
+//! Arithmetic: bash also evaluates the *values* of its variables as expressions, which can run commands. So
+//! every variable in it must be a number, or must not be set on this line.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use super::state::ShellState;
 use super::word::Word;
 use super::{CommandReader, Unclear};
 
-/// Operators behind which something may not be done.
+/// Operators after which bash may skip a part.
 const UNCERTAIN: [&str; 3] = ["&&", "||", "?"];
 
 impl CommandReader<'_> {
@@ -20,7 +20,7 @@ impl CommandReader<'_> {
         self.arithmetic_of(&[node], text, state)
     }
 
-    /// Expressions one after the other: an error in one leaves out the others.
+    /// Several expressions in a row: an error in one skips the others.
     pub(super) fn arithmetic_of(
         &mut self,
         nodes: &[Node<'_>],
@@ -59,7 +59,7 @@ impl CommandReader<'_> {
             "expansion" | "simple_expansion" => {
                 let pieces = self.expand(node, text, state)?;
                 let value = Word { pieces, source: String::new(), splits: false };
-                // A sign before a negative number is another operator.
+                // A sign before a negative number becomes another operator.
                 self.may_fail |= value.text().is_none();
                 return if value.is_numeric() {
                     Ok(())
@@ -70,7 +70,7 @@ impl CommandReader<'_> {
                     Err("arithmetic is done with something that may be no number".into())
                 };
             }
-            // Names may be made of parts.
+            // Names may consist of several parts.
             "string" | "raw_string" | "ansi_c_string" | "concatenation" => {
                 let word = self.single_word(node, text, state)?;
                 return if word.is_numeric() { Ok(()) } else { Err("arithmetic is done with a text".into()) };
@@ -118,13 +118,13 @@ impl CommandReader<'_> {
     }
 }
 
-/// A variable that the line never set: empty, or the user's own.
+/// Whether the line never set the variable: it is empty, or the user's own.
 fn is_untouched(node: Node<'_>, text: &str, state: &ShellState) -> bool {
     let source = text[node.byte_range()].trim_start().trim_start_matches('$');
     is_name(source) && state.variable(source).is_none() && !is_set_by_shell(source)
 }
 
-/// Whether a divisor is anything but a plain number.
+/// Whether a divisor is anything except a plain number.
 fn may_divide_by_zero(source: &str) -> bool {
     let is_plain = |divisor: &str| {
         let divisor = divisor.trim_start();
@@ -134,18 +134,18 @@ fn may_divide_by_zero(source: &str) -> bool {
     source.split(['/', '%']).skip(1).any(|divisor| !is_plain(divisor))
 }
 
-/// Variables that hold words of the line without being set by it.
+/// Variables that contain words of the line although the line does not set them.
 fn is_set_by_shell(name: &str) -> bool {
     name.starts_with("BASH") || matches!(name, "_" | "FUNCNAME" | "DIRSTACK" | "REPLY" | "OPTARG" | "MAPFILE")
 }
 
-/// `=`, `+=`, `++` and their like.
+/// `=`, `+=`, `++` and similar operators.
 fn is_assignment(operator: &str) -> bool {
     matches!(operator, "++" | "--")
         || (operator.ends_with('=') && !matches!(operator, "==" | "!=" | "<=" | ">="))
 }
 
-/// A number that is neither negative nor becomes so because it is too large.
+/// A number that is not negative and does not overflow to a negative one.
 pub(super) fn is_index(text: &str) -> bool {
     (1..=18).contains(&text.len()) && text.bytes().all(|digit| digit.is_ascii_digit())
 }

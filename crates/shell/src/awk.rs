@@ -1,5 +1,5 @@
-//! `awk`: a language of its own; a program only reads when nothing in its text can write, run or open anything
-//! else.
+//! `awk` has its own language: a program counts as read-only if nothing in its text can write, run or open
+//! anything else.
 
 use crate::Nature;
 
@@ -51,9 +51,9 @@ pub(super) fn effects_of(shown: Vec<String>, arguments: &[Word]) -> CommandEffec
     effects
 }
 
-/// Pipes, redirections, `system`, `getline`, loaded code and changed arguments; `||` is none of them. Before
-/// the first brace nothing is printed, so `>` compares; behind it, it is taken for a redirection: then somebody
-/// is asked once too often.
+/// Refuses pipes, redirections, `system`, `getline`, loaded code and changed arguments; allows `||`. Before the
+/// first brace nothing is printed, so `>` compares. After it, we treat `>` as a redirection, which at worst
+/// asks the user once too often.
 fn only_prints(script: &str) -> bool {
     let bare = script.replace("||", "");
     let actions = bare.split_once('{').map_or("", |(_, actions)| actions);

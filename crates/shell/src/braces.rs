@@ -1,11 +1,11 @@
-//! Braces: the words that `{a,b}` and `{1..9}` make of one. Knows marks, no quotes.
+//! Braces: the words that `{a,b}` and `{1..9}` make of one word. Knows marked characters, no quotes.
 
 use super::Unclear;
 use super::quoting::{Quotes, ShellChar};
 use super::word::WordPart;
 use crate::limits::SHELL_ALTERNATIVES;
 
-/// All words that braces make of one.
+/// All words that the braces in one word produce.
 pub(super) fn braces(marks: Vec<ShellChar>) -> Result<Vec<Vec<ShellChar>>, Unclear> {
     let too_many = || Unclear::from("its braces make too many words");
     if first_group(&marks, 0).is_some() && marks.iter().any(|mark| matches!(mark, ShellChar::Plain('~'))) {
@@ -26,7 +26,7 @@ pub(super) fn braces(marks: Vec<ShellChar>) -> Result<Vec<Vec<ShellChar>>, Uncle
             continue;
         };
         let (before, group, after) = (&marks[..start], &marks[start + 1..end], &marks[end + 1..]);
-        // Pushed from the last to the first, so that they come out in order.
+        // Push the last one first, so that they come out in order.
         for alternative in alternatives(group, start + 1, &commas)?.into_iter().rev() {
             let next = start + if commas.is_empty() { alternative.len() } else { 0 };
             open.push(([before, &alternative, after].concat(), next));
@@ -38,7 +38,7 @@ pub(super) fn braces(marks: Vec<ShellChar>) -> Result<Vec<Vec<ShellChar>>, Uncle
     Ok(done)
 }
 
-/// Where bash sees a group across a brace that closes nothing, it is not followed.
+/// We do not follow a word if bash sees a group across an unmatched closing brace.
 fn are_balanced(marks: &[ShellChar]) -> bool {
     let mut depth = 0_usize;
     for mark in marks {
@@ -52,7 +52,8 @@ fn are_balanced(marks: &[ShellChar]) -> bool {
     depth == 0
 }
 
-/// What is between the commas, which are counted from where the word begins; else what a range counts.
+/// The parts between the commas, whose positions count from the start of the word; without commas, the values
+/// of a range.
 fn alternatives(group: &[ShellChar], begin: usize, commas: &[usize]) -> Result<Vec<Vec<ShellChar>>, Unclear> {
     if commas.is_empty() {
         return range(group);
@@ -69,8 +70,8 @@ fn alternatives(group: &[ShellChar], begin: usize, commas: &[usize]) -> Result<V
     Ok(parts)
 }
 
-/// `{1..9}` and `{a..e}`, also with a step. What would be too many words is not followed; what is no sequence
-/// stays as it is.
+/// `{1..9}` and `{a..e}`, also with a step. We do not follow a sequence with too many words; a text that is no
+/// sequence stays unchanged.
 fn range(group: &[ShellChar]) -> Result<Vec<Vec<ShellChar>>, Unclear> {
     let unknown = || Ok(vec![vec![ShellChar::Open(WordPart::Unknown, Quotes::None)]]);
     let text: Option<String> = group
@@ -80,7 +81,7 @@ fn range(group: &[ShellChar]) -> Result<Vec<Vec<ShellChar>>, Unclear> {
             ShellChar::Quoted(_) | ShellChar::Expanded(_) | ShellChar::Open(..) => None,
         })
         .collect();
-    // Bash makes no sequence of what is quoted or comes from a variable.
+    // Bash makes no sequence from quoted text or from a variable.
     let Some(text) = text else { return unknown() };
     let mut ends = text.splitn(3, "..");
     let (first, last, step) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default(), ends.next());
@@ -109,7 +110,7 @@ fn range(group: &[ShellChar]) -> Result<Vec<Vec<ShellChar>>, Unclear> {
             let numbers = counted(first_number, last_number)?;
             numbers.iter().map(|number| format!("{number:0width$}")).collect()
         }
-        // Between capitals and small letters lie characters that mean something to bash.
+        // Between capital and small letters there are characters with a meaning in bash.
         (_, _, Some(first), Some(last)) if first.is_ascii_lowercase() == last.is_ascii_lowercase() => {
             let letters = counted(i64::from(u32::from(first)), i64::from(u32::from(last)))?;
             letters
@@ -130,12 +131,12 @@ fn is_number(text: &str) -> bool {
     !digits.is_empty() && digits.chars().all(|digit| digit.is_ascii_digit())
 }
 
-/// Numbers above any that people write are none.
+/// A number larger than people write does not count.
 fn number(text: &str) -> Option<i64> {
     (is_number(text) && text.len() < 12).then(|| text.parse().ok()).flatten()
 }
 
-/// The first `{…}` that has commas of its own, or `..` between its ends.
+/// The first `{…}` with commas of its own, or with `..` between its ends.
 fn first_group(marks: &[ShellChar], from: usize) -> Option<(usize, Vec<usize>, usize)> {
     let mut stack: Vec<(usize, Vec<usize>)> = Vec::new();
     let mut best: Option<(usize, Vec<usize>, usize)> = None;

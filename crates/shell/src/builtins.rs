@@ -1,5 +1,5 @@
-//! Commands that are part of the shell itself: they move it, set its variables, or run others. Programs stand
-//! elsewhere.
+//! Commands of the shell itself: they change its directory, set its variables, or run others. Other modules
+//! handle programs.
 
 use crate::Nature;
 
@@ -11,7 +11,7 @@ use super::word::{PathWord, Word};
 use super::{CommandReader, Unclear};
 
 impl CommandReader<'_> {
-    /// `None`: no builtin that needs a view of its own.
+    /// `None` if it is no builtin that needs special treatment.
     pub(super) fn builtin(
         &mut self,
         name: &str,
@@ -24,7 +24,7 @@ impl CommandReader<'_> {
             "popd" | "pushd" if name == "popd" || arguments.is_empty() => lost_directory(state),
             "cd" | "pushd" => self.change_directory(arguments, state)?,
             "exit" if arguments.is_empty() || arguments.len() == 1 && is_number(&arguments[0]) => Flow::ended(),
-            // It may be an error; then the shell goes on.
+            // It may be an error; then the shell continues.
             "exit" => Flow::both(state.clone()),
             "return" | "break" | "continue" => {
                 self.jumps.push(state.clone());
@@ -47,14 +47,14 @@ impl CommandReader<'_> {
             "set" => return Err("it changes how the shell reads".into()),
             "alias" | "unalias" | "shopt" | "source" | "." | "trap" | "enable" | "bind" | "complete"
             | "compgen" | "compopt" | "hash" | "let" | "fc" | "history" | "suspend" | "caller" | "coproc"
-            // Where the grammar does not see them: in quotes, behind `builtin`.
+            // Reached where the grammar does not see them: in quotes, or after `builtin`.
             | "export" | "declare" | "typeset" | "readonly" | "local" | "unset" => {
                 return Err(Unclear(format!("`{name}` changes what follows in ways that can't be told")));
             }
             "command" | "builtin" | "exec" | "time" => {
                 return self.wrapper(name, arguments, assigned, state).map(Some);
             }
-            // No builtins at all, so that `/usr/bin/env` is the same.
+            // These are no builtins, so that `/usr/bin/env` means the same.
             _ => match bare(name) {
                 wrapper @ ("nohup" | "env" | "nice" | "timeout" | "stdbuf" | "setsid" | "ionice"
                 | "chronic") => {
@@ -75,7 +75,7 @@ impl CommandReader<'_> {
             arguments.iter().filter(|word| !matches!(word.text(), Some("-L" | "-P" | "-e" | "--"))).collect();
         let mut moved = state.clone();
         match operands.as_slice() {
-            // Through links, back from where they lead: only the disk can say where that is.
+            // `-P` resolves links first, so only the disk can say where this leads.
             _ if arguments.iter().any(|word| word.text() == Some("-P")) => moved.lose_directory(),
             [] => match self.context.home.and_then(std::path::Path::to_str) {
                 Some(home) => moved.enter(home),
@@ -105,8 +105,8 @@ impl CommandReader<'_> {
         Ok(Flow { success: Some(moved), failure: Some(failure) })
     }
 
-    /// `source .venv/bin/activate`: code of the project, asked about by this line. It puts other programs
-    /// first, so nothing behind it is known to read only, and nothing set before it is known to hold.
+    /// `source .venv/bin/activate` is code of the project; this line asks about it. It changes which programs
+    /// run, so after it we call no command read-only, and no variable set before it is certain.
     fn activate(&mut self, words: &[Word], state: &ShellState) -> Result<Flow, Unclear> {
         let shown = words.iter().map(Word::shown).collect();
         let mut effects = CommandEffects::new(shown, Nature::Effects, 0);
@@ -117,20 +117,20 @@ impl CommandReader<'_> {
         Ok(Flow { success: Some(after), failure: Some(state.clone()) })
     }
 
-    /// The words of `eval` are one text in the shell we are in.
+    /// `eval` joins its words to one text for the current shell.
     fn evaluate(&mut self, arguments: &[Word], state: &ShellState) -> Result<Flow, Unclear> {
         let text = constant(arguments).ok_or("what `eval` is given is not known before it runs")?;
         let flow = self.text(&text, state)?;
         match self.may_fail {
             true => Err("an error may leave out the rest of what `eval` is given".into()),
-            // It may be no command at all to bash.
+            // Bash may see no command in it at all.
             false => Ok(flow.or_failed(state.clone())),
         }
     }
 }
 
-/// `..` behind a name: bash takes it away by the name, but if that leads nowhere it asks the kernel, which
-/// follows links first.
+/// `..` after a name: bash removes the name from the path; but if the result does not exist, it asks the
+/// kernel, which follows links first.
 fn climbs_back(path: &str) -> bool {
     let mut names = path.split('/').filter(|name| !matches!(*name, "" | "."));
     let is_up = |name: &str| name == "..";
@@ -140,7 +140,7 @@ fn climbs_back(path: &str) -> bool {
     }
 }
 
-/// The shell may be anywhere afterwards, or where it was if the builtin fails.
+/// Afterwards the shell may be anywhere, or in the old directory if the builtin fails.
 fn lost_directory(state: &ShellState) -> Flow {
     let mut lost = state.clone();
     lost.lose_directory();
@@ -153,13 +153,13 @@ fn with_unknown(state: &ShellState, variable: &str) -> ShellState {
     state
 }
 
-/// The script with which a virtual environment of Python puts its programs first.
+/// The script with which a Python virtual environment puts its programs first.
 fn is_activation(arguments: &[Word]) -> bool {
     let [script] = arguments else { return false };
     script.text().is_some_and(|path| path == "bin/activate" || path.ends_with("/bin/activate"))
 }
 
-/// All words joined as `eval` and `ssh` join them.
+/// All words joined, as `eval` and `ssh` do.
 pub(super) fn constant(words: &[Word]) -> Option<String> {
     let texts: Option<Vec<&str>> = words.iter().map(Word::text).collect();
     texts.map(|texts| texts.join(" "))
@@ -185,7 +185,7 @@ fn is_awaited(word: &Word) -> bool {
         || matches!(word.text(), Some("-n" | "-f"))
 }
 
-/// Variables filled from input hold anything.
+/// Variables that input fills may contain anything.
 fn reads_variables(name: &str, arguments: &[Word], state: &ShellState) -> Result<Flow, Unclear> {
     let mut state = state.clone();
     let mut skip = false;
@@ -195,7 +195,7 @@ fn reads_variables(name: &str, arguments: &[Word], state: &ShellState) -> Result
             continue;
         }
         if let Some(flags) = text.strip_prefix('-') {
-            // The first that takes a value takes the rest of the word.
+            // The first letter with a value takes the rest of the word.
             let valued = if name == "read" { "dnptu" } else { "dnu" };
             let end = flags.find(|flag| valued.contains(flag));
             let harmless = flags[..end.unwrap_or(flags.len())].chars().all(|flag| "rst".contains(flag));
@@ -219,14 +219,14 @@ fn reads_variables(name: &str, arguments: &[Word], state: &ShellState) -> Result
     Ok(Flow::both(state))
 }
 
-/// `test -v 'a[$(x)]'` runs x. An unknown word is an operator only before a word that is none.
+/// `test -v 'a[$(x)]'` runs x. An unknown word counts as an operator only before a known word that is none.
 fn may_evaluate_name(arguments: &[Word]) -> bool {
     let harmless = |word: &Word| word.text().is_some_and(|text| !text.contains('['));
     arguments.iter().any(|word| matches!(word.text(), Some("-v" | "-R")) || word.may_be_several())
         || arguments.windows(2).any(|pair| pair[0].text().is_none() && !harmless(&pair[1]))
 }
 
-/// The variable that `printf` sets, with `-v`. `%n` in its format sets one more, which an argument names.
+/// The variable that `printf` sets with `-v`. `%n` in its format sets one more, which an argument names.
 fn set_by_printf(arguments: &[Word]) -> Result<Option<&str>, Unclear> {
     let untold = || Unclear("`printf` may set a variable that can't be told".to_owned());
     let (variable, rest) = match arguments {
@@ -252,7 +252,7 @@ fn set_by_printf(arguments: &[Word]) -> Result<Option<&str>, Unclear> {
     }
 }
 
-/// Whether a format has a width or a precision above any use.
+/// Whether a format has an unreasonably large width or precision.
 fn pads(format: &str) -> bool {
     format.split('%').skip(1).any(|directive| {
         let number = directive.trim_start_matches(['-', '+', ' ', '#', '\'', '0', '.']);
@@ -260,7 +260,7 @@ fn pads(format: &str) -> bool {
     })
 }
 
-/// Whether a width comes from an argument that is large or not known.
+/// Whether a width comes from an argument that is large or unknown.
 fn stars_pad(words: &[Word]) -> bool {
     let is_small = |word: &Word| {
         word.text().is_some_and(|text| text.len() <= 4 || !text.bytes().all(|c| c.is_ascii_digit()))

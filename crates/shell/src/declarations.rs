@@ -13,7 +13,7 @@ use super::{CommandReader, Unclear};
 use crate::Nature;
 
 impl CommandReader<'_> {
-    /// Statement-level assignments stay in the shell.
+    /// Assignments without a command change the shell itself.
     pub(super) fn assignments(
         &mut self,
         node: Node<'_>,
@@ -33,7 +33,7 @@ impl CommandReader<'_> {
         let name_node = if plain { target } else { target.child_by_field_name("name").unwrap_or(target) };
         let name = &text[name_node.byte_range()];
         if !plain && let Some(index) = target.child_by_field_name("index") {
-            // One before the first is an error.
+            // A negative index before the first element is an error.
             self.may_fail |= !is_index(&text[index.byte_range()]);
             self.arithmetic(index, text, state)?;
         }
@@ -76,7 +76,7 @@ impl CommandReader<'_> {
         let source = &text[node.byte_range()];
         let keyword = source.split_ascii_whitespace().next().unwrap_or_default();
         self.found.program(keyword);
-        // What is read-only stays what it is, whatever the line does, and `local` only does something in a
+        // A read-only variable keeps its value, whatever the line does, and `local` has an effect only in a
         // function.
         if keyword == "readonly" || keyword == "local" && self.calls == 0 {
             return Err(Unclear(format!("what `{keyword}` comes to can't be followed")));
@@ -118,7 +118,7 @@ impl CommandReader<'_> {
                 _ => return Err("a declaration can't be followed".into()),
             }
         }
-        // All of them are expanded before the first is set.
+        // Bash expands all of them before it sets the first.
         if told.len() > 1 && source.contains(['$', '`']) {
             return Err("a declaration sets several variables".into());
         }
@@ -128,7 +128,7 @@ impl CommandReader<'_> {
         Ok(Flow::both(state))
     }
 
-    /// Programs may know the variables that they are given from here on.
+    /// From here on programs may know these variables.
     fn report_exports(&mut self, keyword: &str, told: &[&str], state: &ShellState) -> Result<(), Unclear> {
         let name = |assignment: &str| assignment.split(['=', '+']).next().unwrap_or_default().to_owned();
         let is_told =
@@ -160,14 +160,14 @@ impl CommandReader<'_> {
     }
 }
 
-/// What options of a declaration make of its variables.
+/// How the options of a declaration change its variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DeclaredAs {
     Any,
     Array,
 }
 
-/// Of an array, a text that begins with a bracket is expanded once more.
+/// For an array, bash expands a text that begins with a bracket once more.
 fn may_evaluate_value(node: Node<'_>, source: &str, declared: DeclaredAs, state: &ShellState) -> bool {
     let is_list = node.child_by_field_name("value").is_none_or(|value| value.kind() == "array");
     let name = source.split(['=', '+', '[']).next().unwrap_or_default();

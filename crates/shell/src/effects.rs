@@ -1,4 +1,4 @@
-//! What one program with its words comes to: the table's answer, or that of a reader of its own. Emits nothing
+//! What one program with its words does: the answer of the table, or of a separate reader. Emits nothing
 //! itself.
 
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::tracked::{RepositoryPart, Unnamed};
 use super::word::{ANY_DEPTH, PathWord, Word};
 use super::{CommandReader, Network, Unclear, awk, find, git, options, programs, sed};
 
-/// Where programs of the system live: below these a path means the same as a name.
+/// Where programs of the system live: a path below these means the same as the bare name.
 const STANDARD: [&str; 7] = [
     "/bin/",
     "/usr/bin/",
@@ -23,28 +23,29 @@ const STANDARD: [&str; 7] = [
 
 #[derive(Clone, Debug)]
 pub(super) struct CommandEffects {
-    /// As rules match them.
+    /// In the form that rules match.
     pub(super) words: Vec<String>,
     pub(super) nature: Nature,
-    /// How many words say what it is.
+    /// How many of the first words say what the command is.
     pub(super) prefix: usize,
-    /// "Always" covers no other line that begins so: there are words that the table does not know.
+    /// "Always" covers no other line with the same beginning, because the table does not know some of its
+    /// words.
     pub(super) only_this_line: bool,
     pub(super) reads: Vec<PathWord>,
     pub(super) writes: Vec<PathWord>,
-    /// Words that the shell fills in: patterns, and what is not known before.
+    /// Words that the shell fills in: patterns and unknown values.
     pub(super) open: Vec<PathWord>,
     pub(super) hosts: Vec<String>,
-    /// Where it works instead of where the shell is.
+    /// The directory it works in, instead of the shell's.
     pub(super) directory: Option<String>,
     pub(super) network: Network,
-    /// What its standard input holds is no part of what it does.
+    /// The content of its standard input does not change what it does.
     pub(super) filters: bool,
-    /// Why it is asked about, where its words don't say it.
+    /// Why we ask about it, if its words do not say so.
     pub(super) why: Option<String>,
-    /// Of git: the part of the repository whose files it shows.
+    /// For git: the part of the repository whose files it shows.
     pub(super) shows: Option<RepositoryPart>,
-    /// Of git: whether it prints settings.
+    /// For git: whether it prints settings.
     pub(super) settings: SettingsShown,
 }
 
@@ -74,7 +75,7 @@ impl CommandEffects {
         }
     }
 
-    /// What it reads, it also reads through the links it comes across.
+    /// It also reads through the links in what it reads.
     pub(super) fn follow_links(&mut self) {
         let mut followed = Vec::new();
         for place in &self.reads {
@@ -91,7 +92,7 @@ impl CommandEffects {
         self.reads.extend(followed);
     }
 
-    /// It does not only read after all.
+    /// Marks that it does more than read.
     pub(super) fn acts(&mut self) {
         if self.nature == Nature::ReadOnly {
             self.nature = Nature::Effects;
@@ -105,14 +106,14 @@ pub(super) fn bare(name: &str) -> &str {
     standard.filter(|rest| !rest.is_empty() && !rest.contains('/')).unwrap_or(name)
 }
 
-/// What a program in a directory for programs (`.venv/bin/pip`, `node_modules/.bin/jest`) is called there.
+/// The bare name of a program in a directory for programs (`.venv/bin/pip`, `node_modules/.bin/jest`).
 fn installed(name: &str) -> Option<&str> {
     let (directory, program) = name.rsplit_once('/')?;
     let place = directory.rsplit('/').next().unwrap_or(directory);
     (matches!(place, "bin" | ".bin" | "Scripts") && !program.is_empty()).then_some(program)
 }
 
-/// Words that bash itself runs, whatever programs of that name there are.
+/// Words that bash itself runs, even if there are programs with these names.
 const BUILTINS: [&str; 16] = [
     "echo", "printf", "test", "[", "pwd", "type", "kill", "umask", "ulimit", "times", "dirs", "jobs",
     "shift", "true", "false", "getopts",
@@ -142,7 +143,8 @@ impl CommandReader<'_> {
         Ok(effects)
     }
 
-    /// What lies in the workspace is code of the project, whatever it is called; so is what it chooses.
+    /// A program in the workspace is code of the project, whatever its name; so is what a file of the project
+    /// chooses.
     fn note_origin(&self, name: &str, effects: &mut CommandEffects, state: &ShellState) {
         let directories = state.directories().unwrap_or_default();
         let anywhere = [self.context.directory.to_path_buf()];
@@ -194,12 +196,12 @@ impl CommandReader<'_> {
                 }
                 Ok(effects)
             }
-            // A program that no table describes may take any word for a command: this line only.
+            // A program that no table describes may run any word as a command, so allow only this line.
             None => Ok(CommandEffects::new(shown, Nature::Effects, 0)),
         }
     }
 
-    /// `uv run pytest …`: "always" covers what it would cover without the runner, behind it.
+    /// `uv run pytest …`: "always" covers the same words after the runner as it would without the runner.
     pub(super) fn runs(
         &mut self,
         program: &programs::Program,
@@ -290,7 +292,7 @@ impl CommandReader<'_> {
     }
 }
 
-/// `pip3.11` is `pip`; other digits belong to names.
+/// `pip3.11` means `pip`; other digits belong to names.
 fn unversioned(name: &str) -> &str {
     match name.strip_prefix("pip") {
         Some(version) if version.chars().all(|character| character.is_ascii_digit() || character == '.') => {
@@ -300,11 +302,11 @@ fn unversioned(name: &str) -> &str {
     }
 }
 
-/// Devices that can be read for ever.
+/// Devices that never end when read.
 pub(super) const ENDLESS: [&str; 4] = ["/dev/zero", "/dev/urandom", "/dev/random", "/dev/full"];
 
-/// Programs that print for ever, or as much as a number says. What is printed between `$(` and `)` is kept in
-/// memory.
+/// Programs that print without end, or as much as a number says. Bash keeps in memory what is printed between
+/// `$(` and `)`.
 fn prints_without_end(name: &str, arguments: &[Word]) -> bool {
     let is_short = |word: &Word| word.text().is_some_and(|text| text.len() <= 5);
     match name {

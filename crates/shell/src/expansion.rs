@@ -1,4 +1,4 @@
-//! What an expansion becomes and what it runs. `$x`, `${x…}`, `$(…)`, `$((…))`, `<(…)`; no quotes, no words.
+//! What an expansion becomes and what it runs. `$x`, `${x…}`, `$(…)`, `$((…))`, `<(…)`; not quotes or words.
 
 use tree_sitter::Node;
 
@@ -23,7 +23,7 @@ impl CommandReader<'_> {
                 read?;
                 Ok(vec![WordPart::Unknown])
             }
-            // A name below /dev/fd: nothing a program could be misled by.
+            // It becomes a name below /dev/fd, which cannot mislead a program.
             "process_substitution" => {
                 let source = text[node.byte_range()].trim_start();
                 let around = self.input.clone();
@@ -48,7 +48,7 @@ impl CommandReader<'_> {
         }
     }
 
-    /// Everything that is expanded below `node`, whatever becomes of it.
+    /// Expands everything below `node`, whatever the result is used for.
     pub(super) fn expand_all(
         &mut self,
         node: Node<'_>,
@@ -58,8 +58,8 @@ impl CommandReader<'_> {
         for expansion in super::quoting::expansions(node) {
             self.expand(expansion, text, state)?;
         }
-        // Patterns and regular expressions are single leaves to the grammar; within `"${x:-…}"`, single quotes
-        // are no quotes.
+        // For the grammar, patterns and regular expressions are single leaves. Within `"${x:-…}"`, single
+        // quotes do not quote.
         let mut cursor = node.walk();
         let mut leaves = vec![node];
         while let Some(node) = leaves.pop() {
@@ -79,8 +79,8 @@ impl CommandReader<'_> {
 
     fn substitution(&mut self, node: Node<'_>, text: &str, state: &ShellState) -> Result<(), Unclear> {
         let source = text[node.byte_range()].trim_start();
-        // Backslashes mean something else in backticks than the grammar thinks, and no comment goes beyond the
-        // last one.
+        // In backticks, backslashes mean something else than the grammar assumes, and a comment ends at the
+        // last backtick.
         if source.starts_with('`') && source.contains(['\\', '#']) {
             return Err("it has escapes or comments within backticks".into());
         }
@@ -89,7 +89,7 @@ impl CommandReader<'_> {
     }
 
     fn value(&self, name: &str, state: &ShellState) -> Vec<WordPart> {
-        // What the shell sets by itself, whatever the line sets it to; no job, no number.
+        // The shell sets these itself, whatever the line sets them to. If there is no job, there is no number.
         if matches!(name, "_" | "!") {
             return vec![WordPart::Unknown];
         }
@@ -114,7 +114,7 @@ impl CommandReader<'_> {
         known.map_or(vec![WordPart::Unknown], |known| vec![WordPart::Text(known.to_owned())])
     }
 
-    /// `${…}`: its plain forms have a value, all others some text.
+    /// `${…}`: its plain forms have a known value, all others an unknown text.
     fn parameter(
         &mut self,
         node: Node<'_>,
@@ -149,7 +149,7 @@ impl CommandReader<'_> {
             }
         }
         self.may_fail |= !is_well_formed(text[node.byte_range()].trim_start());
-        // What follows an operator may not be expanded at all.
+        // Bash may not expand what follows an operator.
         *state = before.joined(state);
         if operators.contains('!') || operators.contains("@P") {
             return Err("it expands a variable by another one's value".into());
@@ -172,7 +172,7 @@ impl CommandReader<'_> {
         }
     }
 
-    /// A word within `${…}`, itself an expansion perhaps.
+    /// A word within `${…}`, which may be an expansion itself.
     fn expand_all_of(&mut self, node: Node<'_>, text: &str, state: &mut ShellState) -> Result<(), Unclear> {
         let source = &text[node.byte_range()];
         if source.contains('`') {
@@ -181,7 +181,7 @@ impl CommandReader<'_> {
         self.expand_all(node, text, state)
     }
 
-    /// `${x:1:n}`: both are arithmetic, and arithmetic can run commands.
+    /// `${x:1:n}`: both parts are arithmetic, which can run commands.
     fn offset(
         &mut self,
         node: Node<'_>,
@@ -195,7 +195,7 @@ impl CommandReader<'_> {
     }
 }
 
-/// Whether `${…}` is a form that bash never rejects: the grammar knows more of them.
+/// Whether `${…}` has a form that bash never rejects: the grammar accepts more forms.
 fn is_well_formed(source: &str) -> bool {
     let Some(inner) = source.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else { return false };
     let is_parameter = |text: &str| {

@@ -1,4 +1,4 @@
-//! `find`: where it starts, what it runs and what it writes.
+//! `find`: where it begins, what it runs and what it writes.
 
 use super::word::{ANY_DEPTH, ANY_FILE, PathWord, Word, WordPart};
 
@@ -6,19 +6,19 @@ use super::word::{ANY_DEPTH, ANY_FILE, PathWord, Word, WordPart};
 pub(super) struct FindExpression {
     pub(super) starts: Vec<Word>,
     pub(super) writes: Vec<PathWord>,
-    /// Commands it runs, `{}` replaced by some file below its starts.
+    /// The commands it runs, with `{}` replaced by some file below its starting points.
     pub(super) commands: Vec<Vec<Word>>,
-    /// Every test of it has to hold.
+    /// All of its tests must be true.
     is_plain: bool,
-    /// What it names from here on are files themselves, no links to any.
+    /// From here on it names only files, no links.
     only_files: bool,
-    /// It goes where links lead.
+    /// It follows links.
     pub(super) follows: bool,
-    /// Something that is not known here.
+    /// It has something that we do not know.
     pub(super) strange: bool,
 }
 
-/// Tests and actions that only look, by how many words they take.
+/// Tests and actions that only look, by the number of words they take.
 const ALONE: &[&str] = &[
     "-print",
     "-print0",
@@ -130,7 +130,7 @@ pub(super) fn read(arguments: &[Word]) -> FindExpression {
     reading
 }
 
-/// One test or action; how many words it took.
+/// Reads one test or action; returns how many words it took.
 fn expression(words: &[Word], reading: &mut FindExpression) -> usize {
     let Some(name) = words[0].text() else {
         reading.strange = true;
@@ -151,7 +151,7 @@ fn expression(words: &[Word], reading: &mut FindExpression) -> usize {
         }
         "-exec" | "-execdir" | "-ok" | "-okdir" => {
             let end = (1..words.len()).find(|at| ends(words, *at));
-            // What is not known may be its end.
+            // An unknown word may be its end.
             let scanned = &words[1..end.unwrap_or(words.len())];
             reading.strange |= end.is_none() || scanned.iter().any(|word| word.text().is_none());
             let end = end.unwrap_or(words.len());
@@ -161,7 +161,7 @@ fn expression(words: &[Word], reading: &mut FindExpression) -> usize {
                 let command: Vec<Word> = inner.iter().map(|word| filled(word, start, below)).collect();
                 reading.commands.push(command);
             }
-            // There the name is looked for in every directory it comes to.
+            // With `-execdir`, find looks for the program in every directory that it enters.
             reading.strange |= name.ends_with("dir") || inner.is_empty();
             end + 1
         }
@@ -179,8 +179,8 @@ fn expression(words: &[Word], reading: &mut FindExpression) -> usize {
     }
 }
 
-/// Whether the command of `-exec` and its like ends with this word. A plus ends it behind `{}` only, and never
-/// that of `-ok`.
+/// Whether this word ends the command of `-exec` or a similar action. A plus ends it only after `{}`, and never
+/// the command of `-ok`.
 fn ends(words: &[Word], at: usize) -> bool {
     match words[at].text() {
         Some(";") => true,
@@ -192,7 +192,7 @@ fn ends(words: &[Word], at: usize) -> bool {
     }
 }
 
-/// `{}` is some file below the start, as the pattern `below` says.
+/// `{}` becomes some file below the start, as the pattern `below` says.
 fn filled(word: &Word, start: &Word, below: &str) -> Word {
     match word.text() {
         Some("{}") => {
@@ -207,7 +207,8 @@ fn filled(word: &Word, start: &Word, below: &str) -> Word {
             };
             Word { pieces: merged, source: "{}".to_owned(), splits: start.splits }
         }
-        // Within a text it is put in as it is, and may mean anything to who reads that text.
+        // find inserts it into the text unchanged, and the program that reads the text may take it for
+        // anything.
         Some(text) if text.contains("{}") => Word::unknown(text),
         _ => word.clone(),
     }

@@ -1,19 +1,19 @@
-//! What a command would touch, and how the reader gathers it: each touch once, and no more of them than a
-//! person could look at.
+//! What a command would touch, and how the reader collects it: each touch once, and no more than a person could
+//! look at.
 
 use std::path::PathBuf;
 
 use super::Unclear;
 use crate::limits::SHELL_ACCESSES;
 
-/// A command that has been read.
+/// The result of reading a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// What it would touch, in the order of the text, each once.
+    /// What the command would touch, in the order of the text, each once.
     pub touches: Vec<Touch>,
-    /// The names of all simple commands in it, builtins and functions included, as far as they were found.
+    /// The names of all simple commands in it, including builtins and functions, as far as we found them.
     pub programs: Vec<String>,
-    /// Whether it has a use for the network, by what its programs are known for.
+    /// Whether the command uses the network, judged by its programs.
     pub network: Network,
 }
 
@@ -23,48 +23,48 @@ pub enum Touch {
     /// Absolute, lexically normal paths.
     Read(PathBuf),
     Write(PathBuf),
-    /// It would run.
+    /// A command that would run.
     Command(SimpleCommand),
-    /// A host on the network, in lower case, that would be reached.
+    /// A host on the network that it would reach, in lower case.
     Host(String),
 }
 
-/// One simple command of a shell line as it would run; the whole line where it could not be taken apart.
+/// One simple command of a shell line as it would run; the whole line if we could not split it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimpleCommand {
-    /// The program and its arguments, quotes and expansions resolved.
+    /// The program and its arguments, with quotes and expansions resolved.
     pub words: Vec<String>,
-    /// Where it would run, absolute and lexically normal.
+    /// The directory it would run in, absolute and lexically normal.
     pub directory: PathBuf,
     pub nature: Nature,
-    /// How many words, from the first, say what it does, whatever follows them (`cargo test`: 2). 0: only the
-    /// whole line does.
+    /// How many of the first words say what it does, whatever follows them (`cargo test`: 2). 0 means that only
+    /// the whole line does.
     pub prefix: usize,
-    /// What its standard input holds, as the line says it, where that may be what it does.
+    /// The content of its standard input as written on the line, if that may decide what it does.
     pub input: Option<String>,
-    /// Why a person should look at it, where that is not plain from its words.
+    /// Why a person should look at it, if its words do not make that plain.
     pub why: Option<String>,
 }
 
-/// What is known of a command without running it.
+/// What we know about a command without running it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Nature {
-    /// Known to read and print only.
+    /// We know that it only reads and prints.
     ReadOnly,
-    /// Writes, runs others, reaches the network, or is a program that no table describes.
+    /// It writes, runs others, uses the network, or is a program that no table describes.
     Effects,
-    /// Could not be understood, for this reason.
+    /// We could not understand it, for this reason.
     Unclear(String),
 }
 
-/// Whether a command has a use for the network, the least first.
+/// Whether a command uses the network, the least first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Network {
     #[default]
     Never,
-    /// It fetches what is missing, and works without where nothing is: `cargo build`.
+    /// It downloads what is missing, and works offline if nothing is missing: `cargo build`.
     May,
-    /// It is for that: `npm install`. Its hosts are among the touches.
+    /// The network is its purpose: `npm install`. The touches contain its hosts.
     Needs,
 }
 
@@ -82,7 +82,7 @@ impl FootprintBuilder {
         }
     }
 
-    /// Fails when there are too many to be compared with each other, let alone looked at.
+    /// Fails if there are too many to compare with each other, let alone to look at.
     pub(super) fn command(&mut self, command: SimpleCommand) -> Result<(), Unclear> {
         if self.touches.len() >= SHELL_ACCESSES {
             return Err("it touches too much to be judged".into());
@@ -110,7 +110,7 @@ impl FootprintBuilder {
         })
     }
 
-    /// Output without end, told by who gives it, that may go into a file of the same line: that is asked about.
+    /// Adds a question about endless output, with its source, because it may go into a file of the same line.
     pub(super) fn fill_files_from(&mut self, endless: Option<&str>) {
         let Some(endless) = endless else { return };
         if !self.touches.iter().any(|touch| matches!(touch, Touch::Write(_))) {

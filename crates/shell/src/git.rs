@@ -1,5 +1,5 @@
-//! `git`: its own options before the subcommand, then the table. Whether the repository is harmless is asked
-//! elsewhere.
+//! `git`: its own options before the subcommand, then the table. Another module checks whether the repository
+//! is harmless.
 
 use crate::Nature;
 
@@ -23,7 +23,7 @@ pub(super) fn effects_of(mut shown: Vec<String>, arguments: &[Word]) -> CommandE
     let entry = subcommand.and_then(|subcommand| entry(subcommand, rest));
     let mut effects = match entry {
         Some(entry) => options::effects_of(entry, shown, rest),
-        // It may be an alias, and an alias may run anything.
+        // It may be an alias, which may run anything.
         None => CommandEffects::new(shown, Nature::Effects, 0),
     };
     if verifies(rest) || rest.iter().any(reaches_further) {
@@ -46,14 +46,14 @@ pub(super) fn effects_of(mut shown: Vec<String>, arguments: &[Word]) -> CommandE
 /// Subcommands that print settings, or addresses of remotes.
 const TELLING: [&str; 5] = ["config", "remote", "var", "ls-remote", "submodule"];
 
-/// What is between `git` and its subcommand.
+/// What comes between `git` and its subcommand.
 #[derive(Default)]
 struct GlobalOptions {
-    /// How many words that are.
+    /// How many words there are.
     words: usize,
-    /// Where git works instead of where the shell is.
+    /// The directory git works in, instead of the shell's.
     directory: Option<String>,
-    /// Words that begin with a colon are names like others.
+    /// Words that begin with a colon are ordinary names.
     is_literal: bool,
 }
 
@@ -95,10 +95,10 @@ fn global_options(arguments: &[Word]) -> Result<GlobalOptions, Other> {
     Ok(global)
 }
 
-/// The entry of a subcommand, with its second word where the table has one for both.
+/// The entry of a subcommand, together with its second word if the table has an entry for both.
 fn entry(subcommand: &str, rest: &[Word]) -> Option<&'static Program> {
     let second = rest.get(1).and_then(Word::text);
-    // `git config user.name` only tells it.
+    // `git config user.name` only prints the value.
     let is_key = |word: &str| !word.starts_with('-') && word.contains('.');
     let tells = subcommand == "config" && rest.len() == 2 && second.is_some_and(is_key);
     let second = if tells { Some("get") } else { second };
@@ -108,7 +108,7 @@ fn entry(subcommand: &str, rest: &[Word]) -> Option<&'static Program> {
         .or_else(|| programs::lookup_exactly("git", subcommand))
 }
 
-/// Which part of the repository it prints.
+/// Records which part of the repository it prints.
 fn note_shown(effects: &mut CommandEffects, entry: &Program, rest: &[Word], global: &GlobalOptions) {
     let subcommand = rest.first().and_then(Word::text);
     let is_grep = subcommand == Some("grep");
@@ -116,9 +116,9 @@ fn note_shown(effects: &mut CommandEffects, entry: &Program, rest: &[Word], glob
     let mut part = options::part(entry, rest);
     (part.is_here, part.compares, part.is_literal) = (is_grep, compares, global.is_literal);
     effects.shows = Some(part);
-    // Then it searches or compares what it does not track, too.
+    // Then it also searches or compares untracked files.
     if (is_grep || compares) && options::has_one_of(rest, "\0", &UNTRACKED) {
-        // A pattern or a magic word may mean any file, from the top of the repository on.
+        // A pattern or a magic word may mean any file, from the top of the repository.
         let is_magic = |word: &Word| word.text().is_none_or(|text| text.contains(['*', '?', '[', '\\', ':']));
         if rest.iter().any(is_magic) {
             effects.acts();
@@ -130,7 +130,7 @@ fn note_shown(effects: &mut CommandEffects, entry: &Program, rest: &[Word], glob
     }
 }
 
-/// The files that its words name, but for those that it is told to leave out.
+/// Records the files that its words name, without those that it excludes.
 fn note_named_files(effects: &mut CommandEffects, rest: &[Word], global: &GlobalOptions) {
     let left_out: Vec<&str> = match global.is_literal {
         true => Vec::new(),
@@ -143,17 +143,18 @@ fn note_named_files(effects: &mut CommandEffects, rest: &[Word], global: &Global
     effects.reads.extend(texts.filter_map(named_file).map(PathWord::At));
 }
 
-/// Options with which git looks at files that it does not track.
+/// Options with which git also looks at untracked files.
 const UNTRACKED: [&str; 2] = ["untracked", "no-index"];
 
-/// Options with which git writes or runs something, or reads outside of the repository, wherever they stand:
-/// what seems to be a value, or behind `--`, may be one to git.
+/// Options with which git writes or runs something, or reads outside of the repository, in any position: what
+/// looks like a value, or comes after `--`, may be an option for git.
 fn reaches_further(word: &Word) -> bool {
     const OPTIONS: [&str; 6] = ["--out", "--ext", "--textc", "--show-sig", "--contents", "--open"];
     OPTIONS.iter().any(|option| word.beginning().starts_with(option))
 }
 
-/// Whether a format asks for signatures: then git runs the program that checks them, and that one keeps files.
+/// Whether a format asks for signatures: then git runs a program that checks them, and that program stores
+/// files.
 fn verifies(words: &[Word]) -> bool {
     let is_format = |word: &Word| {
         ["--format", "--pretty", "--sort"].iter().any(|option| word.beginning().starts_with(option))

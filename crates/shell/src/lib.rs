@@ -1,5 +1,5 @@
-//! Reads a shell command before it runs: every program, path and host it would touch, as far as that is
-//! certain. Decides nothing by rules and runs nothing; what it can't follow it calls unclear.
+//! Reads a shell command before it runs: finds every program, path and host it would touch, as far as that is
+//! certain. Knows no permission rules and runs nothing; what it cannot follow it calls unclear.
 
 mod arguments;
 mod arithmetic;
@@ -49,19 +49,19 @@ pub use footprint::{Footprint, Nature, Network, SimpleCommand, Touch};
 pub use real_paths::with_real_paths;
 pub use restrictions::Restrictions;
 
-/// What a command starts from.
+/// The conditions in which a command starts.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
-    /// Absolute; where the shell is started.
+    /// The shell's working directory; absolute.
     pub directory: &'a Path,
-    /// What `~` and `$HOME` stand for.
+    /// The value of `~` and `$HOME`.
     pub home: Option<&'a Path>,
-    /// The value of `$TMPDIR`, where that is known.
+    /// The value of `$TMPDIR`, if known.
     pub temporary: Option<&'a Path>,
-    /// What lies where. The reader has no other way to a file system.
+    /// The reader's only access to a file system.
     pub disk: &'a dyn Disk,
-    /// What must not be shown. What a command names is judged elsewhere; what it may come across is looked for
-    /// here.
+    /// What a command must not show. The host judges what a command names; the reader looks for what it may
+    /// come across.
     pub restrictions: &'a dyn Restrictions,
 }
 
@@ -102,14 +102,14 @@ pub fn read(command: &str, context: &Context<'_>) -> Footprint {
     };
     match read {
         Err(Unclear(reason)) => reader.found.add(whole(Nature::Unclear(reason))),
-        // `true`, `x=1`, a comment: to who judges, nothing at all would mean that nothing is known.
+        // `true`, `x=1`, a comment: an empty result would tell the judge that we know nothing.
         Ok(()) if reader.found.is_empty() => reader.found.add(whole(Nature::ReadOnly)),
         Ok(()) => reader.found.fill_files_from(reader.endless.as_deref()),
     }
     reader.found.into_footprint()
 }
 
-/// Why a line can't be followed to its end.
+/// Why we cannot follow a line to its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Unclear(String);
 
@@ -119,33 +119,32 @@ impl From<&str> for Unclear {
     }
 }
 
-/// One reading under way.
+/// One reading in progress.
 struct CommandReader<'a> {
     context: Context<'a>,
     found: FootprintBuilder,
-    /// Simple commands that may still be followed; loops and functions repeat them.
+    /// How many more simple commands we follow; loops and functions repeat them.
     steps: usize,
-    /// Texts within texts: functions, `eval`, `sh -c`.
+    /// Depth of texts within texts: functions, `eval`, `sh -c`.
     depth: usize,
-    /// Functions that are being called.
+    /// Depth of function calls.
     calls: usize,
-    /// What held where a `return`, `break` or `continue` may have left a function or a loop.
+    /// The states in which a `return`, `break` or `continue` may have left a function or a loop.
     jumps: Vec<ShellState>,
-    /// Something may be an error as it is expanded. Bash then leaves out the rest of the line and goes on with
-    /// the next.
+    /// An expansion may fail. Bash then skips the rest of the line and continues with the next.
     may_fail: bool,
-    /// What the standard input of the commands read now holds, as the line says it; `None`: nothing.
+    /// The standard input of the current commands, as written on the line; `None` if it is empty.
     input: Option<String>,
-    /// Substitutions around the commands read now: bash keeps all they print.
+    /// Depth of substitutions around the current commands: bash keeps all their output.
     captures: usize,
-    /// Loops around the commands read now.
+    /// Depth of loops around the current commands.
     loops: usize,
-    /// The first program or device on the line that gives output without end.
+    /// The first program or device on the line whose output never ends.
     endless: Option<String>,
 }
 
 impl CommandReader<'_> {
-    /// `path` from `directory` as the kernel finds it: back from where a link leads, not from where it lies.
+    /// `path` from `directory` as the kernel resolves it: `..` goes up from a link's target, not from the link.
     fn located(&self, directory: &Path, path: &str) -> PathBuf {
         if !Path::new(path).components().any(|component| component == Component::ParentDir) {
             return resolved(directory, path);
@@ -166,7 +165,7 @@ impl CommandReader<'_> {
     }
 }
 
-/// `path` from `directory`, without `.` and `..`. Lexical, as `cd` is; who opens files looks at links.
+/// `path` from `directory`, without `.` and `..`. Lexical, as `cd` is; code that opens files resolves links.
 fn resolved(directory: &Path, path: &str) -> PathBuf {
     let mut normal = PathBuf::from("/");
     for component in directory.join(path).components() {

@@ -1,5 +1,5 @@
-//! Links that no path names: a pattern fits them, a search follows them. A look that leads to a question; a
-//! link that is named plainly is judged by where it leads.
+//! Links that no path names, but a pattern matches or a search follows. Finding one only leads to a question; a
+//! plainly named link is judged by its target.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -13,9 +13,9 @@ use crate::{Context, Disk, EntryKind};
 /// A symbolic link that exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SymbolicLink {
-    /// Below the directory that was looked at.
+    /// Below the directory that we looked at.
     pub(super) at: PathBuf,
-    /// Where it really leads; below the root as the root is named.
+    /// Its real target; below the root, by the root's own name.
     pub(super) to: PathBuf,
 }
 
@@ -39,7 +39,7 @@ fn link(
     root: &Path,
     real_root: &Path,
 ) -> Option<SymbolicLink> {
-    // One that leads nowhere is nothing to a command that reads.
+    // A command that reads ignores a broken link.
     disk.kind(path)?;
     let to = disk.real(path)?;
     let to = to.strip_prefix(real_root).map(|below| root.join(below)).unwrap_or(to);
@@ -47,7 +47,8 @@ fn link(
 }
 
 impl CommandReader<'_> {
-    /// Whether what is at `place` may be reached through a link out of the root, or to what is not for agents.
+    /// Whether a read at `place` may go through a link out of the root, or to something that agents must not
+    /// see.
     pub(super) fn may_follow_link(&self, place: &PathWord, directory: &Path) -> bool {
         let (below, pattern) = match place {
             PathWord::Below { directory: below, pattern } => (below, Some(pattern.as_str())),
@@ -57,12 +58,12 @@ impl CommandReader<'_> {
         let below = self.located(directory, below);
         links(self.context.disk, &below, self.context.directory).iter().any(|link| match pattern {
             Some(pattern) => fits(pattern, &link.at) && self.leads_away(&link.to),
-            // Most searches follow no link: only what would be a secret is worth a question.
+            // Most searches follow no link, so ask only about a possible secret.
             None => self.leads_to_secret(&link.to),
         })
     }
 
-    /// What rules keep from being read of what a link leads to within the root: itself, or what lies below it.
+    /// What rules keep from being read behind a link within the root: its target, or what lies below it.
     pub(super) fn closed_behind(&self, link: &Path, directory: &Path) -> Vec<PathBuf> {
         let Context { disk, restrictions, directory: root, .. } = self.context;
         let real_root = real_paths::real_root(disk, root);
@@ -97,7 +98,7 @@ impl CommandReader<'_> {
     }
 }
 
-/// The first names as bash would fit them, and no deeper than the pattern goes.
+/// Whether the first names match the pattern as bash would match them, no deeper than the pattern goes.
 fn fits(pattern: &str, at: &Path) -> bool {
     if pattern.contains("**") {
         return true;

@@ -1,4 +1,4 @@
-//! Loops and tests: rounds until nothing new comes up, each word of a `for`, what `[[ … ]]` computes.
+//! Loops and tests: rounds until nothing changes, each word of a `for`, what `[[ … ]]` computes.
 
 use std::path::PathBuf;
 
@@ -20,19 +20,19 @@ impl CommandReader<'_> {
         flow
     }
 
-    /// Whether a `cd` to this place succeeds: it is a directory now, and nothing on the line may have changed
-    /// that before. In a loop what follows it runs before it, too.
+    /// Whether a `cd` to this directory succeeds: it exists now, and nothing earlier on the line may have
+    /// changed that. In a loop, what follows it also runs before it.
     pub(super) fn is_certainly_entered(&self, moved: &ShellState) -> bool {
         self.loops == 0 && self.found.only_reads_since(0) && self.can_be_entered(moved)
     }
 
-    /// Whether all places where the shell may be are directories now.
+    /// Whether all directories that the shell may be in exist now.
     pub(super) fn can_be_entered(&self, moved: &ShellState) -> bool {
         let is_open = |directory: &PathBuf| self.context.disk.can_be_entered(directory);
         moved.directories().is_some_and(|directories| directories.iter().all(is_open))
     }
 
-    /// Rounds of a loop until nothing new comes up; what keeps changing is given up.
+    /// Repeats the rounds of a loop until nothing changes; values that keep changing become unknown.
     pub(super) fn repeat(
         &mut self,
         state: ShellState,
@@ -53,8 +53,8 @@ impl CommandReader<'_> {
         }
     }
 
-    /// What holds behind a loop or a function, wherever it was left since `mark`. Who is further out may be
-    /// left, too.
+    /// What is true after a loop or a function, wherever the shell left it since `mark`. It may leave outer
+    /// ones, too.
     pub(super) fn landed(&self, mark: usize, after: Option<ShellState>) -> Option<ShellState> {
         self.jumps[mark..].iter().fold(after, |known, jump| join(known, Some(jump.clone())))
     }
@@ -85,7 +85,7 @@ impl CommandReader<'_> {
         self.arithmetic_of(&children, text, state)
     }
 
-    /// Once per word where the words are known, else for any.
+    /// Once per word if the words are known, else once for any word.
     pub(super) fn for_each(
         &mut self,
         node: Node<'_>,
@@ -122,7 +122,7 @@ impl CommandReader<'_> {
                 state.set(&name, Some(word.clone()));
                 Ok(reader.statement(body, text, state)?.either())
             };
-            // A pattern brings as many rounds as there are names.
+            // A pattern causes as many rounds as there are matching names.
             let mark = self.jumps.len();
             let after = match is_pattern {
                 true => self.repeat(current, round)?.either(),
@@ -136,7 +136,7 @@ impl CommandReader<'_> {
         Ok(state.map_or_else(Flow::ended, Flow::both))
     }
 
-    /// `[ … ]` and `[[ … ]]`: tests look, but some of their operators compute.
+    /// `[ … ]` and `[[ … ]]`: tests only look, but some of their operators compute.
     pub(super) fn test(&mut self, node: Node<'_>, text: &str, state: &mut ShellState) -> Result<(), Unclear> {
         let double = text[node.byte_range()].starts_with("[[");
         self.found.program(if double { "[[" } else { "[" });
@@ -146,7 +146,7 @@ impl CommandReader<'_> {
         let mut open = vec![(node, 0, false)];
         while let Some((node, depth, inherited)) = open.pop() {
             let operator = node.child_by_field_name("operator").map(|child| &text[child.byte_range()]);
-            // What follows a sign or in brackets is computed, too.
+            // What follows a sign or is in brackets is computed, too.
             let computes = inherited || operator.is_some_and(|operator| COMPUTES.contains(&operator));
             if matches!(operator, Some("-v" | "-R")) {
                 return Err("it asks whether a variable is set by a name that may run something".into());
@@ -171,7 +171,7 @@ impl CommandReader<'_> {
                     }
                     _ => {
                         let words = self.words(child, text, state)?;
-                        // What becomes several words, or none, may become an operator.
+                        // A word that becomes several words, or none, may become an operator.
                         if !double && (words.len() != 1 || words.iter().any(Word::may_be_several)) {
                             return Err("a test may evaluate a variable's name".into());
                         }
@@ -186,7 +186,7 @@ impl CommandReader<'_> {
 /// Operators of `[[ … ]]` that compute what they compare.
 const COMPUTES: [&str; 6] = ["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 
-/// `-y -eq 1`: an operator to the grammar, a variable to bash.
+/// `-y -eq 1`: the grammar sees an operator, bash a variable.
 fn negates_name(source: &str) -> bool {
     let words: Vec<&str> = source.split_ascii_whitespace().collect();
     let is_name = |word: &str| {
@@ -196,7 +196,8 @@ fn negates_name(source: &str) -> bool {
     words.windows(2).any(|pair| COMPUTES.contains(&pair[1]) && is_name(pair[0]))
 }
 
-/// Whether `[ … ]` is one command on one line: the grammar takes operators of the shell for such of the test.
+/// Whether `[ … ]` is one command on one line: the grammar takes the shell's operators for operators of the
+/// test.
 fn is_plain_test(node: Node<'_>, text: &str) -> bool {
     const OPERATORS: [&str; 18] = [
         "[", "]", "=", "==", "!=", "!", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-a", "-o", "-nt", "-ot",

@@ -1,5 +1,5 @@
-//! Files among words of which no table says what they are: any of them may be one. "Always" covers any words
-//! behind the first ones, and no file among them that has to be asked for by itself.
+//! Files in words that no table explains: any of them may name one. "Always" covers any words after the first
+//! ones, but no file in them that needs its own permission.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,16 +8,15 @@ use super::limits::{SHELL_CLOSED, SHELL_PATH_BYTES};
 use super::word::{ANY_DEPTH, PathWord};
 use crate::EntryKind;
 
-/// What may stand before or behind the name of a file in a word: `key=file`, `@file`, `key=@file`, `a:b`,
-/// `a,b`.
+/// What may come before or after the name of a file in a word: `key=file`, `@file`, `key=@file`, `a:b`, `a,b`.
 const SEPARATORS: [char; 5] = ['=', '@', '<', ':', ','];
 
-/// Separators that the name of a file may hold itself.
+/// Separators that a file's name may itself contain.
 const WITHIN: usize = 2;
 
 impl CommandReader<'_> {
-    /// The files that a command may mean by its words, behind the `covered` first ones by any of them, and by
-    /// `open` ones, which the shell fills in. `None` if they can't all be named.
+    /// The files that a command may mean: by any of its words after the `covered` first ones, and by the `open`
+    /// words, which the shell fills in. `None` if we cannot name them all.
     pub(super) fn named_in(
         &self,
         words: &[String],
@@ -27,7 +26,8 @@ impl CommandReader<'_> {
     ) -> Option<Vec<PathBuf>> {
         let (said, rest) = words.split_at(covered.min(words.len()));
         let mut found = Vec::new();
-        // The words that say what a command is are the same each time: only what leads away is named.
+        // The words that say what a command is are always the same, so only names that lead out of the root
+        // count.
         for name in said.iter().skip(1).flat_map(|word| possible_names(word)) {
             found.extend(self.named_away(name, directory));
         }
@@ -57,7 +57,7 @@ impl CommandReader<'_> {
         let Some(path) = self.place_named(name, directory) else { return };
         match self.context.disk.kind(&path) {
             Some(EntryKind::Directory) => {
-                // A program may go through it, and through links in it.
+                // A program may search it, and follow links in it.
                 let pattern = ANY_DEPTH.to_owned();
                 let everything = PathWord::Below { directory: path.to_string_lossy().into(), pattern };
                 found.extend(self.closed_at(&everything, directory));
@@ -66,13 +66,13 @@ impl CommandReader<'_> {
                 }
             }
             Some(EntryKind::File | EntryKind::Link | EntryKind::Other) => found.push(path),
-            // It may be made, or be there by the time the command runs.
+            // The command may create it, or it may exist by the time the command runs.
             None => found.extend(self.named_away(name, directory)),
         }
     }
 
-    /// Where a name leads that says by itself that it leads out: back over the root, to a home, or below a
-    /// directory of the machine. Others that begin with a slash are addresses and expressions more often.
+    /// Where a name leads that by itself leads out: up over the root, to a home, or below a directory of the
+    /// machine. Other names that begin with a slash are more often addresses and expressions.
     fn named_away(&self, name: &str, directory: &Path) -> Option<PathBuf> {
         let path = self.place_named(name, directory)?;
         let climbs = Path::new(name).components().any(|part| part == Component::ParentDir);
@@ -84,9 +84,9 @@ impl CommandReader<'_> {
         (leads_out && self.is_elsewhere(&path)).then_some(path)
     }
 
-    /// `None`: a device that holds nothing.
+    /// `None` for a device without content.
     fn place_named(&self, name: &str, directory: &Path) -> Option<PathBuf> {
-        // Behind an option bash leaves `~` alone, and programs read it themselves.
+        // After an option, bash keeps `~`, and programs expand it themselves.
         let at_home = name.strip_prefix('~').filter(|rest| rest.is_empty() || rest.starts_with('/'));
         match at_home.zip(self.context.home) {
             Some((rest, home)) => Some(self.located(home, rest.trim_start_matches('/'))),
@@ -95,8 +95,8 @@ impl CommandReader<'_> {
     }
 }
 
-/// What of a word may be the name of a file: all of it, the value of an option (`-Ffile`, `--file=file`), and
-/// what is between separators.
+/// The parts of a word that may name a file: all of it, the value of an option (`-Ffile`, `--file=file`), and
+/// the parts between separators.
 fn possible_names(word: &str) -> impl Iterator<Item = &str> {
     let letters = word.strip_prefix('-').filter(|rest| !rest.starts_with('-')).unwrap_or_default();
     let flags = letters.chars().take_while(char::is_ascii_alphanumeric).count();
@@ -110,7 +110,7 @@ fn possible_names(word: &str) -> impl Iterator<Item = &str> {
     parts.chain(attached).filter(|name| !name.is_empty() && name.len() <= SHELL_PATH_BYTES)
 }
 
-/// Whether a name of a host follows: `https://host/path`, not `file:///path`.
+/// Whether a host's name follows: `https://host/path`, not `file:///path`.
 fn is_address(word: &str, start: usize) -> bool {
     let scheme = word[..start].strip_suffix(':');
     scheme.is_some_and(|scheme| word[start..].starts_with("//") && !scheme.ends_with("file"))
@@ -179,7 +179,7 @@ mod tests {
             read(line, &context)
         }
 
-        /// Whether "always" for this line covers others.
+        /// Whether "always" for this line covers other lines.
         fn is_wide(&self, line: &str) -> bool {
             self.read(line).touches.iter().any(|touch| match touch {
                 Touch::Command(command) => command.prefix > 0 && command.nature == Nature::Effects,
@@ -199,7 +199,7 @@ mod tests {
     const PLAIN_FORMS: [&str; 12] =
         ["a X", "X a", "a b X", "-- X", "k=X", "k=@X", "@X", "a:X", "X:a", "a,X", "X,a", "a=b,c=X:d"];
 
-    /// With each option that it has.
+    /// All ways to give it a file with one of its options.
     fn option_forms(program: &programs::Program) -> Vec<String> {
         let takes = |value: &Value| *value > Value::Instead || *value == Value::Optional;
         let short = program.short.iter().flat_map(move |(letter, value)| match takes(value) {
@@ -214,7 +214,7 @@ mod tests {
         short.chain(long).chain(single).collect()
     }
 
-    /// The harmless line of each entry whose "always" covers other words.
+    /// For each entry whose "always" covers other words, its harmless line.
     fn wide_lines(place: &Place) -> Vec<(String, &'static programs::Program)> {
         let mut lines = Vec::new();
         for (name, program) in programs::all() {
@@ -222,7 +222,7 @@ mod tests {
             words.resize(words.len().max(program.width), "sub");
             let line = words.join(" ") + if program.runs { " pytest" } else { "" };
             if words[0].contains(['.', '/']) && !words[0].starts_with("./") {
-                // A module: python runs it.
+                // This is a module, which python runs.
                 lines.push((format!("python3 -m {line}"), program));
             }
             lines.push((line, program));
@@ -260,7 +260,7 @@ mod tests {
                 check(form, &files[3]);
             }
             files.iter().for_each(|file| check("X", file));
-            // Programs of one line of the table have the same options.
+            // Programs of one line in the table share their options.
             for form in option_forms(program) {
                 let first = line.split(' ').next().unwrap_or_default();
                 if seen.insert(format!("{first} {form}")) {

@@ -1,4 +1,4 @@
-//! Applies a program's entry of the table to its words: which are options, which are files, hosts or patterns.
+//! Applies a program's entry in the table to its words: which are options, which are files, hosts or patterns.
 
 use crate::Nature;
 
@@ -65,14 +65,14 @@ pub(super) fn effects_of(program: &Program, shown: Vec<String>, arguments: &[Wor
     effects
 }
 
-/// Whether the words that "always" covers say what is run: an option says nothing.
+/// Whether the words that "always" covers say what runs: an option does not.
 fn says_what_is_run(program: &Program, words: &[String]) -> bool {
     let named = program.skipped + 1;
     let mut covered = words.iter().take(program.width).skip(named);
     program.width <= named || words.len() >= program.width && covered.all(|word| is_subcommand(word))
 }
 
-/// The part of a repository that a command of git is about. Its words have to be certain for that.
+/// The part of a repository that a git command is about. That requires that its words are certain.
 pub(super) fn part(program: &Program, arguments: &[Word]) -> RepositoryPart {
     let mut sorted = SortedArguments::default();
     sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
@@ -89,12 +89,12 @@ fn is_subcommand(word: &str) -> bool {
         && !super::programs::is_interpreter(word)
 }
 
-/// Whether these words make git print what files hold.
+/// Whether these words make git print the content of files.
 pub(super) fn shows(program: &Program, arguments: &[Word]) -> bool {
     let mut sorted = SortedArguments::default();
     sorted.sort(program, &arguments[program.skipped.min(arguments.len())..]);
-    // What loosens has to be certain: an option that is known, not the value of another, not a path behind
-    // `--`.
+    // To allow more, be certain: the option must be known, must not be another option's value, and must not
+    // come after `--`.
     let is_certain = !(sorted.strange || sorted.unknown || sorted.shifted);
     let is_summary = is_certain && sorted.options.iter().any(|option| SUMMARIES.contains(&option.as_str()));
     match program.shows {
@@ -105,7 +105,7 @@ pub(super) fn shows(program: &Program, arguments: &[Word]) -> bool {
     }
 }
 
-/// Whether nothing in its words, which are known, makes it read what it is not given.
+/// Whether nothing in its known words makes it read more than it is given.
 fn is_plain(program: &Program, arguments: &[Word]) -> bool {
     let is_wary = |text: &str, word: &str| match word.starts_with('-') {
         true => text.starts_with(word),
@@ -115,7 +115,7 @@ fn is_plain(program: &Program, arguments: &[Word]) -> bool {
     program.wary_of.is_empty() || arguments.iter().all(|word| word.text().is_some_and(plain))
 }
 
-/// Options with which git shows contents where it else would only list; any beginning of them.
+/// Options with which git shows contents where it would otherwise only list; any first letters of them count.
 const PATCHES: [&str; 21] = [
     "patch",
     "patch-with-stat",
@@ -140,7 +140,7 @@ const PATCHES: [&str; 21] = [
     "ignore-matching-lines",
 ];
 
-/// Options with which a comparison tells names and numbers only.
+/// Options with which a comparison prints only names and numbers.
 const SUMMARIES: [&str; 11] = [
     "--stat",
     "--shortstat",
@@ -155,9 +155,9 @@ const SUMMARIES: [&str; 11] = [
     "--compact-summary",
 ];
 
-/// Long options with which a program reads all below the directories it is given.
+/// Long options with which a program reads everything below the directories it is given.
 const RECURSES: [&str; 3] = ["recursive", "dereference-recursive", "directories"];
-/// The same for links.
+/// Long options with which it follows links.
 const FOLLOWS: [&str; 7] = [
     "follow",
     "follow-symlinks",
@@ -168,11 +168,11 @@ const FOLLOWS: [&str; 7] = [
     "copy-unsafe-links",
 ];
 
-/// Whether one of the letters or names is among the options; no letters: always. A letter in the wrong place
-/// only asks once too often.
+/// Whether the options include one of the letters or names; without letters, always. A letter in the wrong
+/// place only leads to one question too many.
 pub(super) fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> bool {
     let is_one = |word: &Word| {
-        // A file may be named like an option.
+        // A file's name may look like an option.
         if word.may_be_option() {
             return true;
         }
@@ -187,18 +187,18 @@ pub(super) fn has_one_of(arguments: &[Word], letters: &str, names: &[&str]) -> b
     letters.is_empty() || arguments.iter().any(is_one)
 }
 
-/// Without a directory the command walks the current one.
+/// Without a directory, the command reads the current one.
 pub(super) fn read_here(effects: &mut CommandEffects) {
     effects.reads.push(PathWord::Through(".".to_owned()));
 }
 
-/// The directories that are named are searched with all below them.
+/// It searches the named directories with everything below them.
 pub(super) fn search_through(effects: &mut CommandEffects) {
     let mut searched = Vec::new();
     for place in &mut effects.reads {
         match place {
             PathWord::At(path) => *place = PathWord::Through(std::mem::take(path)),
-            // The directories that fit are as deep as those that are named, and links among them are followed.
+            // Directories that match are as deep as named ones, and it follows links among them.
             PathWord::Below { directory, .. } => searched.push(PathWord::Through(directory.clone())),
             PathWord::Through(_) | PathWord::Unknown => {}
         }
@@ -223,7 +223,7 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], effects:
         Operands::Mode => effects.writes.extend(places(behind_pattern)),
         Operands::Copy | Operands::Move => {
             let (sources, target) = operands.split_at(operands.len().saturating_sub(1));
-            // With `-t` every operand is a source.
+            // With `-t`, every operand is a source.
             let (sources, target) =
                 if effects.writes.is_empty() { (sources, target) } else { (operands, &operands[..0]) };
             let is_local = |word: &&Word| program.network == Network::Never || remote(word).is_none();
@@ -233,7 +233,7 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], effects:
             if program.operands == Operands::Move {
                 effects.writes.extend(local(sources));
             }
-            // What is moved can be read at its new place.
+            // A moved file can be read at its new place.
             effects.reads.extend(local(sources));
             effects.writes.extend(local(target));
         }
@@ -265,20 +265,20 @@ fn place(program: &Program, operands: &[Word], behind_pattern: &[Word], effects:
     }
 }
 
-/// The host of `host:path`; a colon behind a slash is one of a name.
+/// The host of `host:path`; a colon after a slash belongs to a name.
 pub(super) fn remote(word: &Word) -> Option<&str> {
     let (host, _) = word.beginning().split_once(':')?;
     (!host.contains('/')).then_some(host)
 }
 
-/// Whether every operand is certainly a path: an address has a colon.
+/// Whether every operand is certainly a path: an address contains a colon.
 fn stays_here(sorted: &SortedArguments) -> bool {
     let is_path = |word: &Word| word.text().is_some_and(|text| !text.contains(':'));
     let is_certain = !(sorted.strange || sorted.unknown || sorted.shifted || sorted.elsewhere);
     is_certain && !sorted.operands.is_empty() && sorted.operands.iter().all(is_path)
 }
 
-/// Hosts by the addresses among the operands; `*` where none is named.
+/// Hosts from the addresses in the operands; `*` if there is none.
 fn hosts(program: &Program, operands: &[Word]) -> Vec<String> {
     let mut hosts: Vec<String> = match program.named_hosts {
         true => operands.iter().filter_map(|word| host(word.beginning())).collect(),
@@ -312,7 +312,7 @@ mod tests {
     use super::super::programs;
     use super::*;
 
-    /// "Always" reaches over a line only as far as the table knows its words, whatever the program is.
+    /// "Always" covers only words that the table knows, whatever the program is.
     #[test]
     fn always_covers_no_word_that_the_table_does_not_know() {
         let mut wide = 0;

@@ -1,4 +1,4 @@
-//! The tables of programs, read once from the text files in `programs`. The top of `read.txt` explains their
+//! The tables of programs, parsed once from the text files in `programs`. The top of `read.txt` explains their
 //! format.
 
 use std::collections::HashMap;
@@ -6,25 +6,25 @@ use std::sync::LazyLock;
 
 use super::Network;
 
-/// What an option's value is, the more there is to judge the later.
+/// What an option's value is; later variants need a stricter check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Value {
     None,
     /// Only attached with `=`.
     Optional,
-    /// No value; there is no pattern then.
+    /// It takes no value, and then there is no pattern.
     Instead,
     Text,
-    /// The pattern (or mode) that else is the first operand.
+    /// The pattern (or mode), which otherwise is the first operand.
     Pattern,
-    /// Names a host to reach instead of those among the operands.
+    /// A host to contact instead of those in the operands.
     Elsewhere,
-    /// A text, or `@file` for the text of a file, also behind a name and `=`.
+    /// A text, or `@file` for the text of a file, also after a name and `=`.
     Data,
     Read,
-    /// A file to read, in the place of the first operand.
+    /// A file to read, which replaces the first operand.
     PatternFile,
-    /// The same, and what it says is done.
+    /// A file to read and run, which replaces the first operand.
     ScriptFile,
     Write,
 }
@@ -36,17 +36,17 @@ pub(super) enum Operands {
     Read,
     Pattern,
     Write,
-    /// The first is a mode, the others are written.
+    /// The first is a mode, the command writes the others.
     Mode,
     Copy,
     Move,
-    /// The first is read, the second written.
+    /// It reads the first and writes the second.
     Second,
     /// `if=x of=y`.
     Assigned,
-    /// Any makes it act.
+    /// Any operand makes it act.
     Forbidden,
-    /// Any that does not begin with `+` makes it act.
+    /// Any operand that does not begin with `+` makes it act.
     Format,
 }
 
@@ -65,7 +65,7 @@ impl Operands {
     }
 }
 
-/// When a command of git prints what tracked files hold.
+/// When a git command prints the content of tracked files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shows {
     Never,
@@ -80,25 +80,25 @@ pub(super) enum Shows {
 pub(super) struct Program {
     pub(super) reads: bool,
     pub(super) network: Network,
-    /// What it reads from its standard input is data to it, whatever that holds.
+    /// It treats its standard input only as data.
     pub(super) filters: bool,
-    /// The words behind its name are another command.
+    /// The words after its name are another command.
     pub(super) runs: bool,
-    /// Files it is given may be directories, and it reads all below them: always, or with one of these letters.
+    /// A file argument may be a directory, and it reads everything below: always, or with one of these letters.
     pub(super) searches: Option<&'static str>,
-    /// It goes where links lead: always, or with one of these letters.
+    /// It follows links: always, or with one of these letters.
     pub(super) follows: Option<&'static str>,
     pub(super) shows: Shows,
-    /// Every operand names a host; else only addresses with `://` do.
+    /// Every operand names a host; otherwise only addresses with `://` do.
     pub(super) named_hosts: bool,
-    /// Without a colon in an operand it stays on this machine.
+    /// Without a colon in an operand it does not use the network.
     pub(super) needs_address: bool,
-    /// Whatever its options are, it only reads.
+    /// It only reads, whatever its options are.
     pub(super) any: bool,
     pub(super) operands: Operands,
     /// Words that "always" covers.
     pub(super) width: usize,
-    /// Words of the name behind the first.
+    /// How many words of its name follow the first.
     pub(super) skipped: usize,
     /// `-5` is a number.
     pub(super) numbers: bool,
@@ -106,11 +106,11 @@ pub(super) struct Program {
     pub(super) long: HashMap<&'static str, Value>,
     /// Whole options with one dash (`-name`).
     pub(super) single_dash: Vec<&'static str>,
-    /// Values are words of their own, or numbers; the letters of a cluster go on behind that of such an option.
+    /// Values are separate words, or numbers; after such an option, the letters of a cluster continue.
     pub(super) apart: bool,
     /// Long options with a name before their value.
     pub(super) named: Vec<&'static str>,
-    /// Texts among its words with which it reads other files than it is given, or runs something.
+    /// Texts in its words that make it read other files than it is given, or run something.
     pub(super) wary_of: Vec<&'static str>,
 }
 
@@ -137,14 +137,13 @@ static TABLE: LazyLock<HashMap<&'static str, Program>> = LazyLock::new(|| {
 });
 
 impl Program {
-    /// Whether one of its options takes the next word: then one that is not known may take such an option
-    /// instead.
+    /// Whether one of its options takes the next word: then an unknown word may be such an option.
     pub(super) fn has_values(&self) -> bool {
         self.short.values().chain(self.long.values()).any(|value| *value > Value::Instead)
     }
 
-    /// What follows a long option. Any beginning of its name means it; where several options begin so, for
-    /// the one with the most to judge.
+    /// The value of a long option. Any first letters of its name count; if several options match, takes the one
+    /// that needs the strictest check.
     pub(super) fn long_value(&self, name: &str) -> Option<Value> {
         if let Some(value) = self.long.get(name) {
             return Some(*value);
@@ -154,7 +153,7 @@ impl Program {
     }
 }
 
-/// The entry of `name second third`, else that of `name second`, else that of `name`.
+/// The entry of `name second third`, else of `name second`, else of `name`.
 pub(super) fn lookup(name: &str, second: Option<&str>, third: Option<&str>) -> Option<&'static Program> {
     let longest =
         second.zip(third).and_then(|(second, third)| lookup_exactly(name, &format!("{second} {third}")));
@@ -167,14 +166,14 @@ pub(super) fn all() -> impl Iterator<Item = (&'static str, &'static Program)> {
     TABLE.iter().map(|(name, program)| (*name, program))
 }
 
-/// Whether this is a program that does what its arguments or its input say, in a language of its own, by any
-/// version of its name: `python3.12`.
+/// Whether this program runs its arguments or its input in its own language, whatever the version in its name:
+/// `python3.12`.
 pub(super) fn is_interpreter(name: &str) -> bool {
     versions(name).is_some()
 }
 
-/// The options with which an interpreter tells its version and does nothing else. What others do differs:
-/// `python -v` runs what it reads, `perl -V` too.
+/// The options with which an interpreter prints its version and does nothing else. Others act: `python -v` runs
+/// its input, and so does `perl -V`.
 pub(super) fn versions(name: &str) -> Option<&'static [&'static str]> {
     let stem = name.split(|character: char| character.is_ascii_digit()).next().unwrap_or(name);
     let stem = if stem.is_empty() { name } else { stem.trim_end_matches(['-', '.']) };
@@ -269,7 +268,7 @@ fn property(program: &mut Program, token: &'static str) {
     }
 }
 
-/// `-abc`, `-n:`, `--long`, `--long:`, `--long?` and the other endings that stand at the top of `read.txt`.
+/// `-abc`, `-n:`, `--long`, `--long:`, `--long?` and the other endings that the top of `read.txt` explains.
 fn option(program: &mut Program, token: &'static str) {
     let (name, value) = match token.as_bytes().last() {
         Some(b':') => (&token[..token.len() - 1], Value::Text),

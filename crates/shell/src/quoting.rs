@@ -1,6 +1,6 @@
 //! Reads the text of one word as bash does: quotes, escapes, tildes, braces, splitting. The grammar only tells
-//! where expansions begin and end; every other byte is looked at here, and a byte that has no place in a word
-//! is an error.
+//! where expansions begin and end. This module reads every other byte, and reports a byte that cannot be in a
+//! word as an error.
 
 mod splitting;
 
@@ -17,12 +17,12 @@ use splitting::{split, word};
 
 #[derive(Clone, Debug)]
 pub(super) enum ShellChar {
-    /// From the text, without quotes: may be special.
+    /// From the text, without quotes: may have a special meaning.
     Plain(char),
     Quoted(char),
     /// From a variable without quotes: splits words and makes patterns, nothing more.
     Expanded(char),
-    /// Part of an expansion that is not known.
+    /// An unknown part of an expansion.
     Open(WordPart, Quotes),
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Quotes {
     Double,
 }
 
-/// The expansions of a subtree that are within no other, in order.
+/// The outermost expansions of a subtree, in order.
 pub(super) fn expansions<'tree>(node: Node<'tree>) -> Vec<Node<'tree>> {
     let mut found = Vec::new();
     let mut cursor = node.walk();
@@ -44,7 +44,7 @@ pub(super) fn expansions<'tree>(node: Node<'tree>) -> Vec<Node<'tree>> {
             continue;
         }
         loop {
-            // The cursor can't leave the node it was made from, so siblings of `node` itself are never reached.
+            // The cursor cannot leave its start node, so it never reaches siblings of `node` itself.
             if cursor.goto_next_sibling() {
                 break;
             }
@@ -66,7 +66,7 @@ pub(super) fn is_expansion(node: Node<'_>) -> bool {
     )
 }
 
-/// `"$@"` and `"${a[@]}"` are several words, or none, within quotes too.
+/// `"$@"` and `"${a[@]}"` become several words, or none, even within quotes.
 fn is_several(node: Node<'_>, source: &str) -> bool {
     matches!(node.kind(), "expansion" | "simple_expansion") && source.contains('@')
 }
@@ -99,7 +99,7 @@ impl CommandReader<'_> {
         Ok(words)
     }
 
-    /// A word where the shell makes one of it whatever it holds: the value of an assignment.
+    /// A text that the shell keeps as one word, whatever it contains: the value of an assignment.
     pub(super) fn single_word(
         &mut self,
         node: Node<'_>,
@@ -131,7 +131,7 @@ impl CommandReader<'_> {
         while let Some(character) = scan.peek() {
             if let Some(expansion) = nodes.iter().find(|node| begin(text, node) == scan.at) {
                 let pieces = self.expand(*expansion, text, state)?;
-                // Braces come first: `$x{a,b}` is `$xa $xb`, and `{$x,a}b` is `$xb ab`.
+                // Bash expands braces first: `$x{a,b}` is `$xa $xb`, and `{$x,a}b` is `$xb ab`.
                 if expansion.kind() == "simple_expansion" && quotes == Quotes::None && has_brace(source) {
                     return Err("a brace and a variable's name are in one word".into());
                 }
@@ -152,7 +152,7 @@ impl CommandReader<'_> {
         if quotes != Quotes::None {
             return Err("a quote is not closed".into());
         }
-        // Variables that are put together again and again grow without limit, here as in bash.
+        // A variable that is repeatedly joined with itself grows without limit, here as in bash.
         if scan.marks.len() > SHELL_BYTES {
             return Err("one of its words is too long".into());
         }
@@ -188,13 +188,13 @@ impl CommandReader<'_> {
     }
 }
 
-/// The grammar counts blanks before an expansion in a string to the expansion.
+/// In a string, the grammar treats blanks before an expansion as part of the expansion.
 fn begin(text: &str, node: &Node<'_>) -> usize {
     let source = &text[node.byte_range()];
     node.start_byte() + (source.len() - source.trim_start().len())
 }
 
-/// Whether an unquoted brace may be in it; those of `${…}` don't count.
+/// Whether it may contain an unquoted brace; those of `${…}` do not count.
 pub(super) fn has_brace(source: &str) -> bool {
     source.replace("${", "").contains('{')
 }
@@ -234,7 +234,7 @@ impl<'t> QuoteScan<'t> {
     fn push_expansion(&mut self, pieces: Vec<WordPart>, quotes: Quotes) {
         for piece in pieces {
             match (piece, quotes) {
-                // Before a pattern, the backslash of a value is an escape.
+                // Before a pattern, a backslash in a value is an escape.
                 (WordPart::Text(value), Quotes::None) if value.contains('\\') => {
                     self.marks.push(ShellChar::Open(WordPart::Unknown, quotes));
                 }
@@ -244,7 +244,7 @@ impl<'t> QuoteScan<'t> {
                 (WordPart::Text(value), Quotes::None) => {
                     self.marks.extend(value.chars().map(ShellChar::Expanded))
                 }
-                // The value holds a pattern; within quotes it stays as it is written.
+                // The value contains a pattern; within quotes it stays unchanged.
                 (WordPart::Wild(value), Quotes::Double) => {
                     self.marks.extend(value.chars().map(ShellChar::Quoted))
                 }
@@ -320,7 +320,7 @@ impl<'t> QuoteScan<'t> {
         Ok(())
     }
 
-    /// `$'…'`. Escapes that make bytes or control characters are left unknown.
+    /// `$'…'`. Escapes for bytes or control characters remain unknown.
     fn ansi(&mut self) -> Result<(), Unclear> {
         self.quoted = true;
         loop {
@@ -344,7 +344,7 @@ impl<'t> QuoteScan<'t> {
         }
     }
 
-    /// At the beginning of a word, of a value (`if=~/x`), or of a later part of one (`a=x:~/y`).
+    /// Whether this is the beginning of a word, of a value (`if=~/x`), or of a later part of one (`a=x:~/y`).
     fn is_tilde_place(&self) -> bool {
         let before = &self.text[self.start..self.at - 1];
         before.is_empty() || before.ends_with(['=', ':'])
@@ -354,7 +354,7 @@ impl<'t> QuoteScan<'t> {
         let alone = self.peek().is_none_or(|next| next == '/' || next == ':');
         match home.and_then(Path::to_str) {
             Some(home) if alone => self.marks.extend(home.chars().map(ShellChar::Quoted)),
-            // Somebody else's home, or an older directory.
+            // Another user's home, or an earlier directory.
             _ => self.marks.push(ShellChar::Open(WordPart::Unknown, Quotes::Double)),
         }
         Ok(())

@@ -1,11 +1,11 @@
-//! Where paths lead on this machine: a link is judged by what it points to as well. A look, no guard; who opens
-//! files looks again.
+//! Where paths lead on this machine: a link is also judged by its target. This only looks and protects nothing;
+//! code that opens files checks again.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Disk, SimpleCommand, Touch};
 
-/// The touches, and for each path that leads elsewhere the one it leads to.
+/// The touches; for each path that leads elsewhere, also its target.
 pub fn with_real_paths(touches: Vec<Touch>, disk: &dyn Disk, root: &Path) -> Vec<Touch> {
     let real_root = real_root(disk, root);
     let mut all = Vec::with_capacity(touches.len());
@@ -24,7 +24,7 @@ pub fn with_real_paths(touches: Vec<Touch>, disk: &dyn Disk, root: &Path) -> Vec
     all
 }
 
-/// Where a path really is; `None` when it means itself, below `root` as that is named.
+/// Where a path really is; `None` if it means itself, below `root` under the root's own name.
 pub(crate) fn elsewhere(disk: &dyn Disk, path: &Path, root: &Path) -> Option<PathBuf> {
     differs(disk, path, root, &real_root(disk, root))
 }

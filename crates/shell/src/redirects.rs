@@ -1,4 +1,4 @@
-//! Redirections and here-documents: what they read and write, and the words that the grammar hangs on them.
+//! Redirections and here-documents: what they read and write, and the words that the grammar attaches to them.
 //! Runs no command.
 
 use std::path::PathBuf;
@@ -20,8 +20,8 @@ enum Direction {
     Writes,
 }
 
-/// What redirections put on the standard input, as it is written: outer `None`, they leave it; inner `None`,
-/// nothing.
+/// The standard input from redirections, as written: outer `None` if they do not change it; inner `None` if it
+/// is empty.
 pub(super) fn redirected_input(redirects: &[Node<'_>], text: &str) -> Option<Option<String>> {
     let mut input = None;
     for redirect in redirects {
@@ -41,7 +41,7 @@ pub(super) fn redirected_input(redirects: &[Node<'_>], text: &str) -> Option<Opt
 }
 
 impl CommandReader<'_> {
-    /// Targets of redirections. Returns the words that the grammar took for further targets.
+    /// Reads the targets of redirections. Returns the words that the grammar took for further targets.
     pub(super) fn redirects(
         &mut self,
         redirects: &[Node<'_>],
@@ -165,7 +165,7 @@ impl CommandReader<'_> {
         Ok(())
     }
 
-    /// The end of the document is looked for as bash does; the grammar has to have found the same one.
+    /// Finds the end of the document as bash does, and checks that the grammar found the same one.
     fn heredoc(&mut self, node: Node<'_>, text: &str, state: &mut ShellState) -> Result<Vec<Word>, Unclear> {
         let mut extra = Vec::new();
         let (mut start, mut body, mut end) = (None, None, None);
@@ -231,10 +231,10 @@ fn ends_word(rest: &str) -> bool {
     rest.starts_with([' ', '\t', '\n', ';', '|', '&', '<', '>', ')'])
 }
 
-/// The variable that takes the number of a redirection, in `{name}>`, by what comes right before it.
+/// The variable in `{name}>` that receives the descriptor's number, from the text right before the redirection.
 fn numbered(before: &str) -> Result<Option<&str>, Unclear> {
     let Some(inner) = before.strip_suffix('}') else { return Ok(None) };
-    // The end of a group.
+    // This is the end of a group.
     if inner.ends_with([' ', '\t', '\n', ';']) {
         return Ok(None);
     }

@@ -1,5 +1,4 @@
-//! Programs that run others: wrappers that change little, shells with a text, and those behind which anything
-//! may happen.
+//! Programs that run others: wrappers that change little, shells with a text, and those that may run anything.
 
 use crate::Nature;
 
@@ -12,16 +11,16 @@ use super::variables::{VariableKind, kind};
 use super::word::Word;
 use super::{CommandReader, Unclear, options, programs};
 
-/// Options of shells that change nothing about what they read; also those of `set -o`.
+/// Shell options that do not change how we read its text; also those of `set -o`.
 pub(super) const PLAIN_OPTIONS: [&str; 4] = ["pipefail", "errexit", "nounset", "xtrace"];
 
 const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish"];
 
-/// Shells that tell their version and do nothing else with this option alone.
+/// Shells that only print their version if this is the only option.
 const TELLS_VERSION: [&str; 4] = ["bash", "zsh", "fish", "ksh"];
 
 impl CommandReader<'_> {
-    /// Wrappers through which the inner command is judged as if it stood alone.
+    /// Wrappers: we judge the inner command as if it stood alone.
     pub(super) fn wrapper(
         &mut self,
         name: &str,
@@ -41,7 +40,7 @@ impl CommandReader<'_> {
             _ => state.fresh(),
         };
         inherited.iter().for_each(|variable| state_inside.set(variable, None));
-        // A function of that name is not meant, except by a `time` that is first and bare.
+        // A function of that name does not run, except after a `time` that is first and bare.
         let flow = self.command_without_functions(inner, &assigned, state_inside)?;
         Ok(match name {
             "exec" => Flow { success: None, failure: Some(state.clone()) },
@@ -68,7 +67,7 @@ impl CommandReader<'_> {
         self.command(words, assigned, state)
     }
 
-    /// `None`: the program runs no other.
+    /// `None` if the program runs no other.
     pub(super) fn runner(
         &mut self,
         name: &str,
@@ -119,8 +118,8 @@ impl CommandReader<'_> {
         })
     }
 
-    /// Its documented version option, alone and with nothing on its input, only tells the version; anything
-    /// else may be a program. `python -m pytest` is covered by "always" as `pytest` would be.
+    /// Its documented version option, alone and without input, only prints the version; anything else may be a
+    /// program. "Always" covers `python -m pytest` in the same way as `pytest`.
     fn interpreter(
         &mut self,
         name: &str,
@@ -165,7 +164,7 @@ impl CommandReader<'_> {
         if words.is_empty() { Ok(()) } else { self.command(words, &[], state.fresh()).map(drop) }
     }
 
-    /// `sh -c 'text'` is what its text does; a script or a shell that reads its input is not looked into.
+    /// `sh -c 'text'` does what its text does; we do not look into a script, or a shell that reads its input.
     fn shell(
         &mut self,
         name: &str,
@@ -210,7 +209,7 @@ impl CommandReader<'_> {
                 let calls = std::mem::take(&mut self.calls);
                 self.text(text, &state.fresh())?;
                 self.calls = calls;
-                // These read files of the user's before anything else; the others read nothing.
+                // We know which of the user's files these read first; the others read none.
                 let is_known = name == "bash" || matches!(name, "sh" | "dash" | "ash") && is_common(text);
                 let quiet = is_known && self.found.only_reads_since(mark);
                 Ok(told(if quiet { Nature::ReadOnly } else { Nature::Effects }, 0))
@@ -222,7 +221,7 @@ impl CommandReader<'_> {
     }
 }
 
-/// Whether a text means the same to every shell; here it is read as bash does.
+/// Whether a text means the same to every shell; we read it as bash does.
 fn is_common(text: &str) -> bool {
     const OWN_TO_BASH: [&str; 17] = [
         "builtin", "+=", "$'", "$\"", "RANDOM", "SECONDS", "UID", "PPID", "PID", "LINENO", "EPOCH", "BASH",
@@ -232,7 +231,7 @@ fn is_common(text: &str) -> bool {
         && !OWN_TO_BASH.iter().any(|word| text.contains(word))
 }
 
-/// What follows the options; `valued` are the letters that take the next word.
+/// The words after the options; `valued` are the letters that take the next word.
 pub(super) fn after_options<'w>(arguments: &'w [Word], valued: &str) -> &'w [Word] {
     let mut index = 0;
     while let Some(word) = arguments.get(index) {
@@ -249,13 +248,13 @@ pub(super) fn after_options<'w>(arguments: &'w [Word], valued: &str) -> &'w [Wor
     &arguments[index.min(arguments.len())..]
 }
 
-/// Whether the value of an option is one word that is known. Without its variables, a program is another one.
+/// Whether the value of an option is one known word. Without its variables, a program does something else.
 fn takes_value(name: &str, value: Option<&Word>) -> bool {
     let unsets = |value: &Word| value.text().is_none_or(|variable| kind(variable) != VariableKind::Own);
     value.filter(|value| !value.may_be_several()).is_some_and(|value| !(name == "env" && unsets(value)))
 }
 
-/// Whether programs may know a variable that is set for them.
+/// Whether programs may know a variable that the line sets for them.
 fn sets(variable: &str) -> Result<bool, Unclear> {
     match kind(variable) {
         VariableKind::Rules => Err(Unclear(format!("it sets {variable}, which rules what programs do"))),
@@ -264,7 +263,7 @@ fn sets(variable: &str) -> Result<bool, Unclear> {
     }
 }
 
-/// The command within a wrapper; variables that `env` sets are added to `assigned`, with their values where
+/// The command within a wrapper. Adds the variables that `env` sets to `assigned`, with their values if
 /// programs may know them, and to `inherited` by name.
 fn skip_wrapper<'w>(
     name: &str,
@@ -287,7 +286,7 @@ fn skip_wrapper<'w>(
         };
         index += match (name, text) {
             (_, "--") => return Ok(&arguments[index + 1..]),
-            // Only tells where something is.
+            // This only prints where something is.
             ("command", "-v" | "-V") => return Ok(&[]),
             ("time", "-p") if index == 0 => 1,
             ("command", "-p") | ("env", "-0") | ("timeout", "--foreground" | "--preserve-status" | "-v") => 1,
@@ -322,7 +321,7 @@ fn skip_wrapper<'w>(
                 1
             }
             _ if text.starts_with('-') => return Err(strange()),
-            // The first operand is a time.
+            // The first operand is a duration.
             ("timeout", _) => return Ok(&arguments[index + 1..]),
             _ => return Ok(&arguments[index..]),
         };

@@ -1,6 +1,6 @@
-//! What a read may come across that no path names: a pattern that fits a private key or a link out, a search
-//! through a directory that holds secrets. A look that leads to a question; what is named plainly is refused
-//! elsewhere.
+//! What a read may come across that no path names: a pattern that matches a private key or a link out of the
+//! root, a search through a directory with secrets. Finding one only leads to a question; the host refuses what
+//! is named plainly.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::{CommandReader, tree_walk};
 use crate::limits::{SHELL_CLOSED, SHELL_LOOK};
 use crate::{Disk, EntryKind};
 
-/// Whether files of one of these names lie in a directory or below it, near enough to the top to be seen.
+/// Whether a directory contains files with one of these names, near enough to its top for us to see.
 fn holds_one_of(disk: &dyn Disk, names: &[&str], directory: &Path) -> bool {
     let mut found = false;
     tree_walk::look(disk, directory, |path, _| {
@@ -59,7 +59,7 @@ impl CommandReader<'_> {
         if !restrictions.has_rules() {
             return Vec::new();
         }
-        // What goes through a directory by itself and follows links has a pattern, too.
+        // A program that searches a directory itself and follows links also has a pattern.
         let follows = matches!(place, PathWord::Below { .. });
         let below = self.located(directory, below);
         let (mut found, mut links) = (Vec::new(), Vec::new());
@@ -86,8 +86,8 @@ impl CommandReader<'_> {
         found
     }
 
-    /// What is there and fits the pattern of a write, as deep as the pattern goes; why that can't be named
-    /// otherwise.
+    /// The existing entries that match the pattern of a write, as deep as the pattern goes; otherwise why we
+    /// cannot name them.
     pub(super) fn matched_by(
         &self,
         place: &PathWord,
@@ -110,8 +110,7 @@ impl CommandReader<'_> {
         }
     }
 
-    /// A pattern that says something about the name is taken at its word; of one that says nothing, the disk
-    /// decides.
+    /// If a pattern says something about the name, the pattern decides; if it says nothing, the disk decides.
     fn key_may_match(&self, pattern: &str, directory: &Path) -> bool {
         let name = pattern.rsplit('/').next().unwrap_or(pattern).to_lowercase();
         let fits = self.context.restrictions.secret_names().iter().any(|secret| matches(&name, secret));
@@ -119,7 +118,7 @@ impl CommandReader<'_> {
         fits && (says_something || self.holds_keys(directory))
     }
 
-    /// Of what is hidden by its place: whether the pattern leads there.
+    /// For what is hidden by its place: whether the pattern leads there.
     fn hidden_may_match(&self, pattern: &str, directory: &Path) -> bool {
         let first = pattern.split('/').next().unwrap_or(pattern);
         self.hidden_names(directory).any(|name| {
@@ -137,13 +136,13 @@ impl CommandReader<'_> {
     }
 }
 
-/// How many names below its directory a pattern can lead.
+/// How many names below its directory a pattern can reach.
 fn depth_of(pattern: &str) -> usize {
     let parts = pattern.split('/').filter(|part| !part.is_empty()).count();
     if pattern.contains(ANY_DEPTH) { usize::MAX } else { parts }
 }
 
-/// Whether the pattern fits the file or a directory above it, which may be searched then.
+/// Whether the pattern matches the file or a directory above it, which the command may then search.
 fn leads_to(pattern: &str, at: &Path) -> bool {
     pattern.contains("**")
         || pattern.split('/').filter(|part| !part.is_empty()).zip(at).all(|(part, name)| {
@@ -152,12 +151,12 @@ fn leads_to(pattern: &str, at: &Path) -> bool {
         })
 }
 
-/// Whether bash or git may take `name` for one that fits: `*` and `?` as they have them, and from the first
-/// bracket or backslash on anything at all. Their rules for those differ, and a mistake would show a secret.
+/// Whether bash or git may match `name` with this pattern: `*` and `?` by their rules; from the first bracket
+/// or backslash on, anything matches. Their rules for those differ, and a mistake would show a secret.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (simplified(pattern), name.chars().collect());
     let (mut at, mut seen) = (0, 0);
-    // Where the last `*` is, and how much it has taken.
+    // The position of the last `*`, and how much it has matched.
     let mut star: Option<(usize, usize)> = None;
     while seen < name.len() {
         match (pattern.get(at), star) {
@@ -207,7 +206,7 @@ mod tests {
         }
     }
 
-    /// What bash says of each pair, one digit each.
+    /// What bash answers for each pair, one digit each.
     fn fits_in_bash(pairs: &[(String, String)]) -> Vec<bool> {
         let script = "while [ $# -gt 0 ]; do case $2 in $1) printf 1;; *) printf 0;; esac; shift 2; done";
         let words = pairs.iter().flat_map(|(pattern, name)| [pattern, name]);
@@ -256,7 +255,7 @@ mod tests {
         assert!(has_keys(&deep));
     }
 
-    /// A large tree below is none of its business.
+    /// Does not search a large tree below that does not matter.
     #[test]
     fn a_look_for_a_shallow_pattern_goes_no_deeper_than_the_pattern() {
         let place = tempfile::tempdir().unwrap();

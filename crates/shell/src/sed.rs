@@ -1,5 +1,5 @@
-//! `sed`: its scripts can write files and run commands, so only scripts made of known harmless commands only
-//! read.
+//! `sed`: its scripts can write files and run commands, so only scripts made of known harmless commands count
+//! as read-only.
 
 use crate::Nature;
 
@@ -33,12 +33,12 @@ pub(super) fn effects_of(shown: Vec<String>, arguments: &[Word]) -> CommandEffec
 struct SedArguments {
     scripts: Vec<Word>,
     files: Vec<Word>,
-    /// It changes the files.
+    /// It changes files in place.
     edits: bool,
-    /// The script came with an option.
+    /// An option gave the script.
     given: bool,
     operands_only: bool,
-    /// There is an option that is not known here.
+    /// It has an option that we do not know.
     is_strange: bool,
 }
 
@@ -92,8 +92,8 @@ impl SedArguments {
     }
 }
 
-/// Addresses and the commands `p d q Q = s y n N g G h H x D P l { } ! b t T : a i c`; nothing that names a
-/// file.
+/// Accepts addresses and the commands `p d q Q = s y n N g G h H x D P l { } ! b t T : a i c`; nothing that
+/// names a file.
 fn only_prints(script: &str) -> bool {
     let mut rest = script;
     loop {
@@ -135,14 +135,14 @@ fn only_prints(script: &str) -> bool {
                 Some(rest) => rest,
                 None => return false,
             },
-            // Texts go to the end of the line, or of the next script.
+            // These texts extend to the end of the line, or of the next script.
             'a' | 'i' | 'c' if !tail.is_empty() && !tail.ends_with('\\') && !tail.contains('\n') => "",
             _ => return false,
         };
     }
 }
 
-/// What follows a label. Where it ends depends on the sed: only where all of them agree is it followed.
+/// The text after a label. Where a label ends depends on the sed, so we follow it only where all of them agree.
 fn label(text: &str) -> Option<&str> {
     let rest = text
         .trim_start_matches([' ', '\t'])
@@ -150,7 +150,7 @@ fn label(text: &str) -> Option<&str> {
     (rest.is_empty() || rest.starts_with([';', '\n'])).then_some(rest)
 }
 
-/// What follows the closing delimiter of a pattern.
+/// The text after the closing delimiter of a pattern.
 fn delimited(mut text: &str, delimiter: char) -> Option<&str> {
     loop {
         let character = text.chars().next()?;
@@ -165,8 +165,8 @@ fn delimited(mut text: &str, delimiter: char) -> Option<&str> {
     }
 }
 
-/// What follows a set of characters. Whether a delimiter in it counts and what a backslash means there depends
-/// on the sed; such scripts are not followed.
+/// The text after a set of characters. Whether a delimiter in it counts, and what a backslash means there,
+/// depends on the sed; we do not follow such scripts.
 fn bracket(text: &str, delimiter: char) -> Option<&str> {
     let text = text.strip_prefix('^').unwrap_or(text);
     let mut rest = text.strip_prefix(']').unwrap_or(text);
@@ -186,7 +186,7 @@ fn bracket(text: &str, delimiter: char) -> Option<&str> {
     }
 }
 
-/// What follows `[:alpha:]`, `[.x.]` or `[=x=]`, its first bracket left out.
+/// The text after `[:alpha:]`, `[.x.]` or `[=x=]`, without its first bracket.
 fn class(text: &str, kind: char, delimiter: char) -> Option<&str> {
     let (name, rest) = text[kind.len_utf8()..].split_once(&format!("{kind}]"))?;
     let plain = name.chars().all(|character| character.is_ascii_alphanumeric() && character != delimiter);
@@ -204,7 +204,7 @@ fn substitution(text: &str, command: char) -> Option<&str> {
         return Some(rest);
     }
     let after = rest.trim_start_matches(|flag: char| "gpiIM0123456789".contains(flag));
-    // `e` runs what was made, `w` writes it.
+    // `e` runs the result, `w` writes it.
     let ended = after.is_empty() || after.starts_with([';', '}', '\n', ' ']);
     let word = after.trim_start_matches(' ');
     (ended

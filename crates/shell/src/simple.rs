@@ -1,5 +1,5 @@
-//! One simple command: its assignments and words, and what they come to. Redirections and which program does
-//! what stand elsewhere.
+//! One simple command: its assignments and words, and what they do. Other modules handle redirections and know
+//! the programs.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use super::variables::{VariableKind, kind};
 use super::word::{PathWord, Word};
 use super::{CommandReader, Unclear};
 
-/// Devices that hold nothing.
+/// Devices without content.
 const DEVICES: [&str; 9] = [
     "/dev/null",
     "/dev/zero",
@@ -26,14 +26,14 @@ const DEVICES: [&str; 9] = [
     "/dev/tty",
 ];
 
-/// Words that mean something to bash where a command begins, but for `time`.
+/// Words with a meaning in bash's grammar where a command begins, except `time`.
 pub(super) const GRAMMAR: [&str; 21] = [
     "{", "}", "!", "[[", "]]", "((", "function", "then", "do", "done", "fi", "esac", "in", "if", "for",
     "while", "case", "until", "select", "else", "elif",
 ];
 
 impl CommandReader<'_> {
-    /// A `command` of the tree, with redirections that the grammar put elsewhere.
+    /// A `command` node of the tree, with redirections that the grammar put elsewhere.
     pub(super) fn simple(
         &mut self,
         node: Node<'_>,
@@ -65,9 +65,9 @@ impl CommandReader<'_> {
         let before = state.clone();
         let around = self.input.clone();
         self.input = redirected_input(&redirects, text).unwrap_or(around.clone());
-        // The words behind a redirection are the command's own: `rm 2>/dev/null -rf x`.
+        // Words after a redirection belong to the command: `rm 2>/dev/null -rf x`.
         words.extend(self.redirects(&redirects, text, &mut state)?);
-        // They are expanded by the program's own process.
+        // The program's own process expands them.
         state = before.clone().joined(&state);
         if words.is_empty() {
             self.input = around;
@@ -78,14 +78,14 @@ impl CommandReader<'_> {
             };
         }
         let flow = self.command(&words, &assigned, state)?;
-        // `exec < file` is for everything behind it.
+        // `exec < file` is for everything after it.
         if words.first().and_then(Word::text) != Some("exec") {
             self.input = around;
         }
         Ok(if redirects.is_empty() { flow } else { flow.or_failed(before) })
     }
 
-    /// Words that run as a command in this state, whoever put them together.
+    /// Reads these words as a command in this state, whatever put them together.
     pub(super) fn command(
         &mut self,
         words: &[Word],
@@ -112,7 +112,7 @@ impl CommandReader<'_> {
         Ok(Flow::both(state))
     }
 
-    /// A function is what its body does.
+    /// A function does what its body does.
     fn call(
         &mut self,
         name: &str,
@@ -141,7 +141,7 @@ impl CommandReader<'_> {
         Ok(super::state::join(outcome, Some(state)).map_or_else(Flow::ended, Flow::both))
     }
 
-    /// A program that is not part of the shell.
+    /// Reads a program that is not part of the shell.
     pub(super) fn program(
         &mut self,
         words: &[Word],
@@ -152,7 +152,7 @@ impl CommandReader<'_> {
         self.report(effects, assigned, state)
     }
 
-    /// Writes down what a command comes to, once for each place it may run in.
+    /// Records what a command does, once for each directory it may run in.
     pub(super) fn report(
         &mut self,
         effects: CommandEffects,
@@ -176,7 +176,7 @@ impl CommandReader<'_> {
                 nature = Nature::Effects;
             }
             if !assigned.is_empty() {
-                // A program may know a variable that is not known here.
+                // A program may know a variable that we do not know.
                 nature = if nature == Nature::ReadOnly { Nature::Effects } else { nature };
                 prefix = if prefix == 0 { 0 } else { prefix + assigned.len() };
             }
@@ -209,7 +209,7 @@ impl CommandReader<'_> {
         Ok(())
     }
 
-    /// What it reads. Where that is not known, or may show a secret, its nature is another.
+    /// Records what it reads. Changes its nature if that is unknown, or may show a secret.
     fn read_paths(
         &self,
         effects: &CommandEffects,
@@ -223,7 +223,7 @@ impl CommandReader<'_> {
                 Some(path) => {
                     paths.extend(path.map(Touch::Read));
                     paths.extend(self.closed_at(place, directory).into_iter().map(Touch::Read));
-                    // Asked for each time: the next pattern may fit a key where this one did not.
+                    // Ask each time: the next pattern may match a key where this one did not.
                     if *nature == Nature::ReadOnly && self.may_meet_secret(place, directory) {
                         (*nature, *prefix) = (Nature::Effects, 0);
                     }
@@ -234,7 +234,7 @@ impl CommandReader<'_> {
         paths
     }
 
-    /// What it writes. Where that is not known, its nature is another.
+    /// Records what it writes. Changes its nature if that is unknown.
     fn written_paths(&self, effects: &CommandEffects, directory: &Path, nature: &mut Nature) -> Vec<Touch> {
         let mut paths = Vec::new();
         for place in &effects.writes {
@@ -252,11 +252,11 @@ impl CommandReader<'_> {
         paths
     }
 
-    /// Outer `None`: not known. Inner `None`: nothing that matters.
+    /// Outer `None` if it is unknown, inner `None` if it does not matter.
     pub(super) fn path(&self, place: &PathWord, directory: &Path) -> Option<Option<PathBuf>> {
         match place {
             PathWord::Unknown => None,
-            // Back from wherever a link leads that the pattern fits.
+            // `..` goes up from the target of a link that matches the pattern.
             PathWord::Below { pattern, .. } if pattern.split('/').any(|part| part == "..") => None,
             PathWord::At(path) | PathWord::Through(path) | PathWord::Below { directory: path, .. }
                 if DEVICES.contains(&path.as_str()) || is_descriptor(path) || path.is_empty() =>
@@ -285,7 +285,7 @@ impl CommandReader<'_> {
                 self.single_word(value, text, state)?;
             }
             match kind(name) {
-                // Said of `read` alone: how it parts what it reads.
+                // For `read` alone, this is only how it splits its input.
                 VariableKind::Rules if set_for == SetFor::Read && name == "IFS" => continue,
                 VariableKind::Rules => {
                     return Err(Unclear(format!("it sets {name}, which rules what programs do")));
@@ -299,10 +299,10 @@ impl CommandReader<'_> {
     }
 }
 
-/// The command that variables are set for.
+/// The command for which the line sets variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SetFor {
-    /// The builtin, which parts what it reads by `IFS`.
+    /// The builtin, which splits its input by `IFS`.
     Read,
     Others,
 }

@@ -1,5 +1,5 @@
-//! What a shell knows at one point of a command: its directory, variables and functions, each as far as it is
-//! certain.
+//! What we know about a shell at one point of a command: its directory, variables and functions, each as far as
+//! it is certain.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,34 +10,34 @@ use crate::limits::SHELL_DIRECTORIES;
 
 #[derive(Clone, Debug)]
 pub(super) struct ShellState {
-    /// Where the shell may be; `None`: anywhere.
+    /// Where the shell may be; `None` means anywhere.
     directories: Option<Rc<[PathBuf]>>,
-    /// Variables that were set on the line. `None`: set to something that is not known.
+    /// Variables that the line has set. `None` means set to something unknown.
     variables: Rc<BTreeMap<String, Option<Word>>>,
     functions: Rc<BTreeMap<String, ShellFunction>>,
-    /// A virtual environment was activated: names may mean its programs.
+    /// The line activated a virtual environment: names may mean its programs.
     activated: bool,
     likelihood: Likelihood,
 }
 
-/// Whether a command comes to be in a state at all.
+/// Whether execution reaches a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Likelihood {
     Usual,
-    /// A `cd` into a directory that is there has failed: what would run then is judged like all the rest, but
-    /// nothing behind both outcomes is taken to start from here.
+    /// A `cd` into an existing directory has failed: we judge what would run then like all the rest, but a
+    /// state after both outcomes does not start from here.
     Unlikely,
 }
 
-/// A function by the text of its body.
+/// A function, with the text of its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ShellFunction {
     pub(super) bodies: Vec<Rc<str>>,
-    /// Somewhere the name still means a program.
+    /// On some paths the name still means a program.
     pub(super) maybe: bool,
 }
 
-/// Where a command leads, by whether it succeeds; `None`: it does not come to that.
+/// The states after a command, by whether it succeeds; `None` if that outcome is impossible.
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) success: Option<ShellState>,
@@ -57,7 +57,7 @@ impl Flow {
         join(self.success, self.failure)
     }
 
-    /// A redirection may fail before anything is done.
+    /// A redirection may fail before the command does anything.
     pub(super) fn or_failed(self, before: ShellState) -> Self {
         Self { failure: join(self.failure, Some(before)), ..self }
     }
@@ -89,7 +89,7 @@ impl ShellState {
         Self { likelihood: Likelihood::Unlikely, ..self }
     }
 
-    /// As a new process begins in the same place. What was set here may have been inherited.
+    /// The state of a new process in the same directory. It may have inherited the variables set here.
     pub(super) fn fresh(&self) -> Self {
         let inherited = self.variables.keys().map(|name| (name.clone(), None)).collect();
         Self {
@@ -128,7 +128,7 @@ impl ShellState {
         self.directories = None;
     }
 
-    /// `None`: not set on this line.
+    /// `None` if this line does not set it.
     pub(super) fn variable(&self, name: &str) -> Option<Option<&Word>> {
         self.variables.get(name).map(Option::as_ref)
     }
@@ -154,7 +154,7 @@ impl ShellState {
             && (Rc::ptr_eq(&self.functions, &other.functions) || self.functions == other.functions)
     }
 
-    /// What holds in both.
+    /// What is true in both states.
     pub(super) fn joined(mut self, other: &Self) -> Self {
         self.activated |= other.activated;
         self.directories = match (self.likelihood, other.likelihood) {
@@ -202,7 +202,7 @@ impl ShellState {
         self
     }
 
-    /// Forgets what differs from `other`: what a loop changes is not followed round by round.
+    /// Forgets everything that differs from `other`: we do not follow what a loop changes round by round.
     pub(super) fn widened(mut self, other: &Self) -> Self {
         if self.directories != other.directories {
             self.directories = None;
@@ -229,7 +229,7 @@ fn union(ours: &Rc<[PathBuf]>, theirs: &Rc<[PathBuf]>) -> Option<Rc<[PathBuf]>> 
     (all.len() <= SHELL_DIRECTORIES).then(|| Rc::from(all))
 }
 
-/// Two numbers are some number, anything else has to be the same.
+/// Two numbers become some number; other values must be equal.
 fn common(value: Word, other: Option<Word>) -> Option<Word> {
     let other = other?;
     if value == other {

@@ -1,5 +1,5 @@
-//! Turns text into a tree that can be trusted: what the grammar guessed, skipped or joined in its own way is
-//! refused.
+//! Turns text into a tree that we can trust: refuses what the grammar guessed, skipped or joined in its own
+//! way.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -12,7 +12,7 @@ use super::Unclear;
 use crate::limits::{SHELL_NESTING, SHELL_PARSE_TIME};
 
 thread_local! {
-    /// Made once per thread: loading the grammar costs more than most commands.
+    /// One per thread: loading the grammar costs more than most commands.
     static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
 }
 
@@ -53,13 +53,13 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unclear> {
     Ok(tree)
 }
 
-/// What replaces other characters than ASCII before the grammar, byte by byte, and for a `-` that it loses.
-/// Bash takes them for plain characters of words that are no part of names; this is one, too, and no text has
-/// it of its own.
+/// Replaces every byte of a non-ASCII character before parsing, and a `-` that the grammar would lose. Bash
+/// treats non-ASCII characters as plain characters of words that no name may contain. This character behaves
+/// the same, and no text contains it by itself.
 const STAND_IN: char = '\u{1}';
 
-/// The grammar's own reader looks up characters in tables that end long before the last one, and the process
-/// with it (tree-sitter-bash, issue 337). Positions stay what they are.
+/// The grammar's own reader looks up characters in tables that are too short for the last ones, which crashes
+/// the process (tree-sitter-bash, issue 337). Keeps all positions.
 fn for_the_grammar(text: &str) -> Cow<'_, str> {
     if text.is_ascii() && !has_lost_dash(text) {
         return Cow::Borrowed(text);
@@ -78,8 +78,8 @@ fn has_lost_dash(text: &str) -> bool {
     text.match_indices('-').any(|(at, _)| is_lost_dash(text, at))
 }
 
-/// Whether a `-` is a word right before a here-document or a redirection with a number, as in
-/// `python3 - <<'PY'`: the grammar passes over it there. Nothing else that means something looks so.
+/// Whether a `-` is a word right before a here-document or a numbered redirection, as in `python3 - <<'PY'`:
+/// the grammar skips it there. Nothing else with a meaning looks like this.
 fn is_lost_dash(text: &str, at: usize) -> bool {
     let Some(behind) = text[at..].strip_prefix('-').filter(|_| text[..at].ends_with([' ', '\t'])) else {
         return false;
@@ -90,12 +90,14 @@ fn is_lost_dash(text: &str, at: usize) -> bool {
     behind.starts_with("<<") || (is_numbered && [">&", "<&"].iter().any(|sign| unnumbered.starts_with(sign)))
 }
 
-/// Bash takes a carriage return for part of a word, the grammar for a blank; the others are never needed.
+/// Bash treats a carriage return as part of a word, the grammar as a blank; commands do not need the other
+/// characters.
 fn is_odd(character: char) -> bool {
     character.is_control() && character != '\n' && character != '\t'
 }
 
-/// Every byte between two nodes is a blank, a line's end or its continuation; no node is made up.
+/// Checks that every byte between two nodes is a blank, a line's end or its continuation, and that the grammar
+/// invented no node.
 fn check(root: Node<'_>, text: &str) -> Result<(), Unclear> {
     let mut cursor = root.walk();
     let mut depth = 0;
@@ -133,7 +135,7 @@ fn check(root: Node<'_>, text: &str) -> Result<(), Unclear> {
     }
 }
 
-/// Where the grammar sees a subshell in `((`, bash sees arithmetic first.
+/// Where the grammar sees a subshell in `((`, bash first tries arithmetic.
 fn may_be_arithmetic(node: Node<'_>, text: &str) -> bool {
     let source = text[node.byte_range()].trim_start();
     match node.kind() {
@@ -162,7 +164,7 @@ fn begins_word(text: &str, at: usize) -> bool {
 }
 
 fn check_gaps(node: Node<'_>, text: &str) -> Result<(), Unclear> {
-    // Their text is read byte by byte elsewhere.
+    // Another module reads their text byte by byte.
     if matches!(node.kind(), "string" | "heredoc_body" | "concatenation" | "word" | "command_name") {
         return Ok(());
     }
@@ -193,7 +195,7 @@ fn check_gaps(node: Node<'_>, text: &str) -> Result<(), Unclear> {
     Ok(())
 }
 
-/// Whether nothing, not even a blank, may stand before `child`: the grammar goes on where bash ends a word.
+/// Whether nothing, not even a blank, may come before `child`: the grammar continues a word where bash ends it.
 fn is_tight(node: Node<'_>, child: Node<'_>) -> bool {
     match node.kind() {
         "simple_expansion" | "variable_assignment" => true,
@@ -204,7 +206,7 @@ fn is_tight(node: Node<'_>, child: Node<'_>) -> bool {
     }
 }
 
-/// Whether a line's end ends it; the grammar takes some of them for blanks.
+/// Whether a line's end ends it; the grammar takes some line ends for blanks.
 fn is_on_one_line(node: Node<'_>) -> bool {
     matches!(
         node.kind(),

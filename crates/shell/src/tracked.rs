@@ -1,5 +1,5 @@
-//! What git would show of a repository without a path that names it: tracked files under rules about reading,
-//! and keys. Their names come from the index, read here. What only older commits hold is not seen.
+//! What git would show of a repository without a path that names it: tracked files with rules about reading,
+//! and keys. Reads their names from the index. Does not see what only older commits contain.
 
 use std::path::{Path, PathBuf};
 
@@ -8,20 +8,19 @@ use super::{CommandReader, real_paths};
 use crate::Tracked;
 use crate::limits::SHELL_CLOSED;
 
-/// The part of a repository that a command of git is about, as its words say it.
+/// The part of a repository that a git command is about, according to its words.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RepositoryPart {
     operands: Vec<String>,
-    /// Words that are paths if something of that name is there: git refuses those that may be both, path and
-    /// revision.
+    /// Words that are paths if such a file exists: git refuses words that may be both a path and a revision.
     maybe: Vec<String>,
-    /// Words behind `--`; `None` where one of them is not known.
+    /// Words after `--`; `None` if one of them is unknown.
     certain: Option<Vec<String>>,
-    /// Without any path, what lies below its directory.
+    /// Without any path, it means what lies below its directory.
     pub(super) is_here: bool,
-    /// Words that begin with a colon are names like others.
+    /// Words that begin with a colon are ordinary names.
     pub(super) is_literal: bool,
-    /// It may compare directories that git knows nothing of.
+    /// It may compare directories outside of git.
     pub(super) compares: bool,
 }
 
@@ -36,16 +35,16 @@ impl RepositoryPart {
         Self { operands: known, maybe, certain, ..Self::default() }
     }
 
-    /// The same where the words do not say for certain which part that is.
+    /// The same part, for words that do not say for certain which part they mean.
     pub(super) fn of_everything(self) -> Self {
         Self { certain: None, ..self }
     }
 }
 
-/// A part as paths.
+/// The paths of a part.
 #[derive(Debug, Default)]
 struct Bounds {
-    /// Everything, where none is named.
+    /// Everything, if it is empty.
     within: Vec<PathBuf>,
     without: Vec<PathBuf>,
 }
@@ -60,7 +59,7 @@ impl Bounds {
 const WILDCARDS: [char; 4] = ['*', '?', '[', '\\'];
 
 impl CommandReader<'_> {
-    /// What git shows of this part from this directory: files to be named, and whether there may be others.
+    /// What git shows of this part from this directory: files to name, and whether there may be others.
     pub(super) fn shown_by_git(&self, part: &RepositoryPart, directory: &Path) -> (Vec<PathBuf>, Unnamed) {
         let bounds = self.bounds(part, directory);
         let (mut found, mut unnamed) = (Vec::new(), Unnamed::None);
@@ -82,12 +81,12 @@ impl CommandReader<'_> {
             Tracked::Nowhere => return (found, Unnamed::None),
         };
         found.extend(candidates.into_iter().filter(|path| path.starts_with(&top) && bounds.hold(path)));
-        // What is not named may be what a rule denies.
+        // A rule may deny what we do not name.
         unnamed = if found.len() > SHELL_CLOSED { Unnamed::Some } else { unnamed };
         (self.denied_first(found), unnamed)
     }
 
-    /// Directories that git compares by itself, because they are not in the repository.
+    /// Directories that git compares although they are not in the repository.
     pub(super) fn compared_by_git(&self, part: &RepositoryPart, directory: &Path) -> Vec<PathWord> {
         if !part.compares {
             return Vec::new();
@@ -105,9 +104,8 @@ impl CommandReader<'_> {
         words.iter().filter(|_| compares).cloned().map(PathWord::Through).collect()
     }
 
-    /// Narrower than everything only where each word says for certain what it is: a plain path, or a commit.
-    /// git takes no notice of paths where an object is named that is none, or looks for them within that
-    /// object.
+    /// Narrower than everything only if each word is certainly a plain path or a commit. If a word names an
+    /// object that is no commit, git ignores paths, or looks for them within that object.
     fn bounds(&self, part: &RepositoryPart, directory: &Path) -> Bounds {
         self.certain_bounds(part, directory).unwrap_or_default()
     }
@@ -131,7 +129,7 @@ impl CommandReader<'_> {
         for word in certain {
             match excluded(word).filter(|_| !part.is_literal) {
                 Some(word) if is_plain(word) => bounds.without.push(self.located(&real, word)),
-                // One that may mean less than it seems to leaves nothing out.
+                // A word that may mean less than it seems to excludes nothing.
                 Some(_) => {}
                 None if is_plain(word) => bounds.within.push(self.located(&real, word)),
                 None => return None,
@@ -144,19 +142,20 @@ impl CommandReader<'_> {
     }
 }
 
-/// The path in `HEAD:path`, which begins at the top of the work tree: whichever directory above that is.
+/// The path in `HEAD:path`, which begins at the top of the work tree, in any directory above.
 fn within_commit(word: &str, directory: &Path) -> Option<Vec<PathBuf>> {
     let (commit, path) = word.split_once(':')?;
     let is_known = is_commit(commit) && is_plain(path) && !path.split('/').any(|part| part == "..");
     is_known.then(|| directory.ancestors().map(|top| top.join(path)).collect())
 }
 
-/// A path without magic. One that ends in a slash means directories only.
+/// A path without magic. A path that ends in a slash means only directories.
 fn is_plain(word: &str) -> bool {
     !word.is_empty() && !word.starts_with(':') && !word.contains(WILDCARDS) && !word.ends_with('/')
 }
 
-/// A name that is always a commit, or a range of such. Others may be tags or ids of files and directories.
+/// A name that always means a commit, or a range of commits. Other names may be tags or ids of files and
+/// directories.
 fn is_commit(word: &str) -> bool {
     word.split("..").all(|end| {
         let end = end.trim_start_matches(['.', '^']);
@@ -166,7 +165,7 @@ fn is_commit(word: &str) -> bool {
     })
 }
 
-/// Whether something may be shown that no path was named for.
+/// Whether git may show something that no path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unnamed {
     None,
@@ -177,7 +176,7 @@ pub(super) enum Unnamed {
 pub(super) fn excluded(word: &str) -> Option<&str> {
     let rest = word.strip_prefix(':')?;
     rest.strip_prefix("(exclude)").or_else(|| rest.strip_prefix(['!', '^'])).filter(|rest| {
-        // More of the same kind of words may follow.
+        // More magic of the same kind may follow.
         !rest.starts_with(['!', '^', '/', ':', '('])
     })
 }

@@ -1,4 +1,4 @@
-//! A look at a tree before a command searches it: the nearest entries first, and no further than a command may
+//! Looks at a tree before a command searches it: the nearest entries first, and no longer than a command may
 //! wait.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ pub(super) fn look(
     look_down(disk, directory, usize::MAX, visit);
 }
 
-/// The same no more than `depth` names below the directory.
+/// The same, but at most `depth` names below the directory.
 pub(super) fn look_down(
     disk: &dyn Disk,
     directory: &Path,
@@ -29,7 +29,7 @@ pub(super) fn look_down(
     let mut left = SHELL_LOOK;
     let mut flow = ControlFlow::Continue(());
     while let (Some((directory, at)), ControlFlow::Continue(())) = (open.pop_front(), flow) {
-        // What can't be listed can't be searched either.
+        // A directory that we cannot list cannot be searched either.
         disk.entries(&directory, &mut |name, kind| {
             if left == 0 {
                 flow = ControlFlow::Break(());

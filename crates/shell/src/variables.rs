@@ -1,16 +1,16 @@
-//! Which variables rule how programs run. A flat catalogue; what it does not name is the line's own business.
+//! Which variables influence how programs run. A flat catalogue; any other variable belongs to the line itself.
 
-/// What setting a variable may do.
+/// What setting a variable may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum VariableKind {
-    /// Changes which program runs, what it loads or how the shell reads: what follows is not known.
+    /// Which program runs, what it loads or how the shell reads: after it we know nothing for certain.
     Rules,
-    /// Where one kind of program looks for code or how it is built: said with the command, and part of what
+    /// Where one kind of program looks for code or how it is built: shown with the command, and part of what
     /// "always" covers.
     Loads,
-    /// Speech, time and colours; numbers of threads.
+    /// Language, time and colours; numbers of threads.
     Harmless,
-    /// A name of the line's own; programs may know it all the same.
+    /// A name of the line's own, which programs may nevertheless know.
     Own,
 }
 
@@ -75,7 +75,7 @@ const RULES: &[&str] = &[
     "TERMINFO",
     "TERMCAP",
     "OPTIND",
-    // What is assigned to these is computed, or not kept.
+    // Bash computes assignments to these, or ignores them.
     "RANDOM",
     "SRANDOM",
     "SECONDS",

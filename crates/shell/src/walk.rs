@@ -1,5 +1,5 @@
-//! Follows a command from statement to statement: lists, pipelines, loops, branches, functions. Simple commands
-//! are read elsewhere.
+//! Follows a command from statement to statement: lists, pipelines, loops, branches, functions. Another module
+//! reads simple commands.
 
 mod redirected;
 
@@ -10,8 +10,7 @@ use super::state::{Flow, ShellState, join};
 use super::{CommandReader, Unclear, syntax};
 use crate::limits::SHELL_TEXTS;
 
-/// Functions that are called where no command of their name is in the tree, or for every program that is
-/// not there.
+/// Functions that bash calls without a command of their name in the tree, or for every missing program.
 const UNFOLLOWED: [&str; 10] = [
     "command_not_found_handle",
     "export",
@@ -26,7 +25,7 @@ const UNFOLLOWED: [&str; 10] = [
 ];
 
 impl CommandReader<'_> {
-    /// A whole text in this state: the line itself, a function's body, what `eval` and `sh -c` are given.
+    /// Reads a whole text in this state: the line itself, a function's body, the text of `eval` and `sh -c`.
     pub(super) fn text(&mut self, text: &str, state: &ShellState) -> Result<Flow, Unclear> {
         if self.depth >= SHELL_TEXTS {
             return Err("functions or texts of commands call each other too deeply".into());
@@ -38,7 +37,7 @@ impl CommandReader<'_> {
         flow
     }
 
-    /// The statements below `node`, one after the other.
+    /// Reads the statements below `node`, one after the other.
     pub(super) fn statements(
         &mut self,
         node: Node<'_>,
@@ -165,7 +164,7 @@ impl CommandReader<'_> {
         })
     }
 
-    /// Each part runs in a shell of its own and changes nothing here.
+    /// Each part runs in its own shell and changes nothing here.
     fn pipeline(&mut self, node: Node<'_>, text: &str, state: ShellState) -> Result<Flow, Unclear> {
         let mut cursor = node.walk();
         let parts: Vec<Node<'_>> =
@@ -176,7 +175,7 @@ impl CommandReader<'_> {
         Ok(Flow::both(state))
     }
 
-    /// One part of a pipeline: what comes before it is its input.
+    /// One part of a pipeline: the part before it is its input.
     fn part(
         &mut self,
         part: Node<'_>,
@@ -240,7 +239,7 @@ impl CommandReader<'_> {
                 otherwise = flow.failure;
             }
         }
-        // Of an `elif`, what is left is what the next clause starts from.
+        // After an `elif`, the remaining state is where the next clause starts.
         if node.kind() == "elif_clause" {
             return Ok(Flow { success: outcome, failure: otherwise });
         }
@@ -259,7 +258,7 @@ impl CommandReader<'_> {
             let mut body = Vec::new();
             for (index, child) in item.children(&mut inner).enumerate() {
                 match item.field_name_for_child(index as u32) {
-                    // Of several, only those up to the one that fits are expanded.
+                    // If there are several, bash expands only those up to the one that matches.
                     Some("value") => {
                         let before = state.clone();
                         self.expand_all(child, text, &mut state)?;

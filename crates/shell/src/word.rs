@@ -1,34 +1,34 @@
-//! One word of a command after quotes and expansions: what of it is certain before anything runs. Knows no
+//! One word of a command after quotes and expansions: what is certain about it before anything runs. Knows no
 //! programs.
 
 /// Consecutive parts of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum WordPart {
     Text(String),
-    /// A pattern that the shell fills with names of files.
+    /// A pattern that the shell replaces by names of files.
     Wild(String),
-    /// Some name that fits this pattern, taken from it before: quotes no longer make a difference.
+    /// Some name that matches this pattern, chosen earlier: quotes no longer make a difference.
     Chosen(String),
     /// Some integer.
     Number,
-    /// Anything at all.
+    /// Any text.
     Unknown,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) pieces: Vec<WordPart>,
-    /// As it is in the command; shown where the word itself is not known.
+    /// The text in the command, to show if the word itself is unknown.
     pub(super) source: String,
-    /// Its unknown parts stand without quotes: it may become several words, or none.
+    /// It has unknown parts without quotes, so it may become several words, or none.
     pub(super) splits: bool,
 }
 
-/// What a word says as the name of a file.
+/// The meaning of a word as the name of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PathWord {
     At(String),
-    /// Names below this directory that fit the pattern, which begins there.
+    /// Names below this directory that match the pattern, which begins there.
     Below {
         directory: String,
         pattern: String,
@@ -47,7 +47,7 @@ impl Word {
         Self { pieces: vec![WordPart::Unknown], source: source.to_owned(), splits: true }
     }
 
-    /// The word where nothing about it is open.
+    /// The word, if it is certain.
     pub(super) fn text(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [] => Some(""),
@@ -77,7 +77,7 @@ impl Word {
         self.splits || self.pieces.iter().any(|piece| matches!(piece, WordPart::Wild(_)))
     }
 
-    /// Whether it is an integer as arithmetic writes it: a leading zero would make it octal, or an error.
+    /// Whether it is an integer in the form of arithmetic: a leading zero would make it octal, or an error.
     pub(super) fn is_numeric(&self) -> bool {
         match self.pieces.as_slice() {
             [WordPart::Number] => true,
@@ -110,7 +110,7 @@ impl Word {
         PathWord::At(literal)
     }
 
-    /// `*/../*`: each name that fits multiplies the others.
+    /// `*/../*`: each matching name multiplies the others.
     pub(super) fn climbs_back(&self) -> bool {
         let wild = self.pieces.iter().position(|piece| matches!(piece, WordPart::Wild(_)));
         wild.is_some_and(|first| {
@@ -121,7 +121,7 @@ impl Word {
         })
     }
 
-    /// The same after its patterns were filled: one of the names.
+    /// The same after its patterns were replaced: one of the names.
     pub(super) fn chosen(mut self) -> Self {
         for piece in &mut self.pieces {
             if let WordPart::Wild(pattern) = piece {
@@ -131,7 +131,7 @@ impl Word {
         self
     }
 
-    /// What follows `prefix`, when the word certainly begins with it.
+    /// The rest after `prefix`, if the word certainly begins with it.
     pub(super) fn after(&self, prefix: &str) -> Option<Self> {
         let Some(WordPart::Text(first)) = self.pieces.first() else { return None };
         let rest = first.strip_prefix(prefix)?;
@@ -152,7 +152,7 @@ impl Word {
     }
 }
 
-/// Whether something behind a pattern leads out of the directory it is in.
+/// Whether something after a pattern leads out of its directory.
 fn climbs(pieces: &[WordPart]) -> bool {
     pieces.iter().any(|piece| match piece {
         WordPart::Text(text) | WordPart::Wild(text) | WordPart::Chosen(text) => text.contains(".."),
@@ -161,9 +161,9 @@ fn climbs(pieces: &[WordPart]) -> bool {
     })
 }
 
-/// What `find` fills in for a name, at any depth. No line can hold it: two stars are two parts.
+/// What `find` inserts for a name, at any depth. No line can contain it: two stars would be two parts.
 pub(super) const ANY_DEPTH: &str = "**";
-/// The same where it names no links.
+/// The same if it names no links.
 pub(super) const ANY_FILE: &str = "***";
 
 /// A pattern whose first wildcard follows `literal`.

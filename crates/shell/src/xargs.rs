@@ -1,7 +1,7 @@
-//! `xargs`: what it appends comes from its input, so it asks.
+//! `xargs`: its input decides what it appends, so it always asks.
 //!
-//! Rejected: letting readers pass behind `find … -type f -print0`. Whoever shares the input can eat the
-//! beginning of a name, a function can be called `find`, and an error can become part of a name.
+//! Rejected: allowing read-only commands after `find … -type f -print0`. Another process with the same input
+//! can take the beginning of a name, a function can be called `find`, and an error can become part of a name.
 
 use super::effects::CommandEffects;
 use super::runners::after_options;
@@ -10,7 +10,8 @@ use super::word::Word;
 use super::{CommandReader, Nature, Unclear};
 
 impl CommandReader<'_> {
-    /// What it appends is not known: a person may allow that for a reader, and for a writer this line only.
+    /// We do not know what it appends: a person may allow that for a read-only command, and for others only
+    /// this line.
     pub(super) fn xargs(
         &mut self,
         shown: &[String],

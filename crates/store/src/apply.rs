@@ -59,7 +59,7 @@ pub(crate) fn batch(transaction: &Connection, us: &ProcessLock, batch: &Batch) -
     }
 }
 
-/// Without a fence a session may be made (with all that belongs to it) or deleted, nothing else.
+/// Without a fence, a batch may only create a session (with everything that belongs to it) or delete one.
 fn check_unfenced(transaction: &Connection, us: &ProcessLock, batch: &Batch) -> Result<(), Failure> {
     let refused = || Err(Failure::Refused(StoreError::Fenced(batch.session_id.clone())));
     let Some(first) = batch.changes.first() else { return Ok(()) };
@@ -167,8 +167,8 @@ fn patch_session(transaction: &Connection, session: &SessionId, patch: &SessionP
     Ok(())
 }
 
-/// Messages, parts and the lease follow by their foreign keys. System prompts are shared by their digest: one
-/// goes with the last session that was given it.
+/// Foreign keys delete messages, parts and the lease as well. Sessions share system prompts by digest: a prompt
+/// goes with the last session that used it.
 fn delete_session(transaction: &Connection, session: &SessionId) -> Result<(), Failure> {
     let own = format!(
         "SELECT DISTINCT {SYSTEM_PROMPT_DIGEST} FROM chat_messages WHERE session_id = ?1 AND {SYSTEM_PROMPT_DIGEST} IS NOT NULL"
@@ -180,7 +180,7 @@ fn delete_session(transaction: &Connection, session: &SessionId) -> Result<(), F
         .prepare_cached("DELETE FROM run_chunks WHERE session_id = ?1")?
         .execute([session.as_str()])?;
     transaction.prepare_cached("DELETE FROM chat_sessions WHERE id = ?1")?.execute([session.as_str()])?;
-    // Reads the messages of all sessions: rare enough not to pay for an index with every message.
+    // Reads the messages of all sessions: too rare to justify an index that every message would pay for.
     let unused = format!(
         "DELETE FROM system_prompts WHERE digest = ?1 \
          AND NOT EXISTS (SELECT 1 FROM chat_messages WHERE {SYSTEM_PROMPT_DIGEST} = ?1)"
@@ -286,7 +286,7 @@ fn drop_parts(
     Ok(())
 }
 
-/// The digest is the content: what is there already is the same.
+/// The digest identifies the content, so an existing row is the same.
 fn put_system_prompt(transaction: &Connection, digest: &str, body: &str) -> Result<(), Failure> {
     let mut put = transaction
         .prepare_cached("INSERT INTO system_prompts (digest, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
@@ -294,15 +294,15 @@ fn put_system_prompt(transaction: &Connection, digest: &str, body: &str) -> Resu
     Ok(())
 }
 
-/// One row per batch. Dense by construction: a segment that does not start where the log ends is refused, so
-/// that a batch that was written before its predecessor was known to have failed can't leave a hole.
+/// One row per batch. Refuses a segment that does not start where the log ends, so that the log stays without
+/// gaps, even if a batch was written before we knew that its predecessor failed.
 fn append_log(transaction: &Connection, session: &SessionId, segment: &LogSegment) -> Result<(), Failure> {
     let first = rows::signed(segment.first_index)?;
     let last = rows::signed(segment.last_index)?;
     if last < first {
         return Err(Failure::corrupt(format!("a log segment from {first} to {last}")));
     }
-    // Two statements and not one: an insert that selects from its own table goes through a temporary one.
+    // Two statements instead of one: an insert that selects from its own table uses a temporary one.
     let mut end = transaction.prepare_cached(
         "SELECT last_index + 1 FROM run_chunks WHERE session_id = ?1 ORDER BY first_index DESC LIMIT 1",
     )?;
@@ -327,7 +327,7 @@ fn append_log(transaction: &Connection, session: &SessionId, segment: &LogSegmen
     Ok(())
 }
 
-/// The newest segment always stays: the next index is told by it.
+/// Keeps the newest segment, which tells the next index.
 fn trim_log(transaction: &Connection, session: &SessionId, before: u64) -> Result<(), Failure> {
     let mut trim = transaction.prepare_cached(
         "DELETE FROM run_chunks WHERE session_id = ?1 AND last_index < ?2 AND first_index < \
@@ -368,7 +368,7 @@ fn release_lease(transaction: &Connection, session: &SessionId) -> Result<(), Fa
     Ok(())
 }
 
-/// A row must not reach another session than the one whose lease was checked.
+/// A row must not belong to another session than the one whose lease we checked.
 fn same_session(batch: &SessionId, row: &SessionId) -> Result<(), Failure> {
     if batch == row {
         return Ok(());

@@ -1,4 +1,5 @@
-//! Attachments as files named by their content, with a list per session of what it refers to. Knows no rows.
+//! Attachments as files named by their content, with a list per session of what it refers to. Knows no database
+//! rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -17,9 +18,8 @@ use sha2::{Digest, Sha256};
 use crate::limits;
 use crate::open::make_directory;
 
-/// `DIR/ab/cdef…` holds content, `DIR/sessions/SESSION/SHA256` (empty) says who refers to it, `DIR/incoming`
-/// what is being written. A process that is killed leaves at most a file in `incoming` or a reference to
-/// nothing.
+/// `DIR/ab/cdef…` holds content, `DIR/sessions/SESSION/SHA256` (empty) records a reference, `DIR/incoming`
+/// holds unfinished files. A killed process leaves at most a file in `incoming` or a reference without content.
 #[derive(Clone, Debug)]
 pub struct FileBlobs {
     root: Arc<PathBuf>,
@@ -81,7 +81,7 @@ impl Blobs for FileBlobs {
 
 enum BlobTrouble {
     Io(io::Error),
-    /// The content is not what its name says.
+    /// The content does not match its name.
     Changed(String),
 }
 
@@ -108,7 +108,7 @@ fn put(root: &Path, session: &SessionId, bytes: &[u8]) -> Result<String, BlobTro
     let target = content_path(root, &digest);
     let references = session_directory(root, session);
     make_directory(&references)?;
-    // Content that is there already is not written again, but looked at again under the lock.
+    // Do not write existing content again, but check for it once more under the lock.
     let incoming = if target.exists() { None } else { Some(write_incoming(root, bytes)?) };
     let guard = lock(root)?;
     create(&references.join(&digest))?;
@@ -129,7 +129,7 @@ fn put(root: &Path, session: &SessionId, bytes: &[u8]) -> Result<String, BlobTro
 }
 
 fn get(root: &Path, digest: &str) -> Result<Option<Vec<u8>>, BlobTrouble> {
-    // The text came from a stored part and becomes a path.
+    // The text comes from a stored part and becomes a path.
     if digest.len() != 64 || !digest.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) {
         return Ok(None);
     }
@@ -144,7 +144,8 @@ fn get(root: &Path, digest: &str) -> Result<Option<Vec<u8>>, BlobTrouble> {
     Ok(Some(bytes))
 }
 
-/// References only. Under the lock, so that nothing is deleted between being seen and being referred to.
+/// Copies only references. Under the lock, so that no process deletes content between our check and our
+/// reference.
 fn share(root: &Path, from: &SessionId, with: &SessionId) -> Result<(), BlobTrouble> {
     let shared = session_directory(root, from);
     if !shared.is_dir() {
@@ -164,7 +165,7 @@ fn bytes_of(root: &Path, session: &SessionId) -> Result<u64, BlobTrouble> {
     let mut bytes = 0;
     for entry in entries(&session_directory(root, session))? {
         let content = content_path(root, &entry?.file_name().to_string_lossy());
-        // A reference to nothing takes no room.
+        // A reference without content takes no room.
         bytes += content.metadata().map_or(0, |metadata| metadata.len());
     }
     Ok(bytes)
@@ -175,7 +176,7 @@ fn owners(root: &Path) -> Result<Vec<BlobOwner>, BlobTrouble> {
     for entry in entries(&sessions_directory(root))? {
         let entry = entry?;
         let Some(session) = SessionId::of_directory(&entry.file_name().to_string_lossy()) else { continue };
-        // A directory changes when a name in it does.
+        // A directory's time changes with every change of its names.
         let touched =
             entry.metadata()?.modified()?.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let touched_at = i64::try_from(touched.as_millis()).unwrap_or(i64::MAX);
@@ -184,7 +185,7 @@ fn owners(root: &Path) -> Result<Vec<BlobOwner>, BlobTrouble> {
     Ok(owners)
 }
 
-/// What is in a directory that need not be there.
+/// The entries of a directory that may not exist.
 fn entries(directory: &Path) -> io::Result<impl Iterator<Item = io::Result<fs::DirEntry>>> {
     match fs::read_dir(directory) {
         Ok(entries) => Ok(Some(entries).into_iter().flatten()),
@@ -210,7 +211,7 @@ fn delete_session(root: &Path, session: &SessionId) -> Result<(), BlobTrouble> {
         if !shared {
             remove_if_there(&content_path(root, &name.to_string_lossy()))?;
         }
-        // The reference goes last: killed in between, the deletion can be asked for again.
+        // Remove the reference last: if we are killed in between, the deletion can be repeated.
         remove_if_there(&entry.path())?;
     }
     fs::remove_dir(&own)?;
@@ -219,7 +220,7 @@ fn delete_session(root: &Path, session: &SessionId) -> Result<(), BlobTrouble> {
     Ok(())
 }
 
-/// What processes that were killed while writing have left.
+/// Removes what killed processes left while writing.
 fn remove_abandoned(root: &Path) -> io::Result<()> {
     let entries = match fs::read_dir(incoming_directory(root)) {
         Ok(entries) => entries,
@@ -251,7 +252,7 @@ fn write_incoming(root: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// One putter or deleter of a store at a time, across processes.
+/// Only one process at a time puts or deletes in a store.
 fn lock(root: &Path) -> io::Result<File> {
     let file =
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(root.join("lock"))?;

@@ -1,5 +1,5 @@
-//! Opens connections to the one database file with the settings of their use. Does not judge what the file
-//! holds.
+//! Opens connections to the one database file with the settings for their use. Does not judge the file's
+//! content.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use rusqlite::{Connection, OpenFlags, ffi};
 
 use crate::limits;
 
-/// When a commit counts as safe.
+/// When a commit counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Survives the death of the process; a power cut may take the last moments, never consistency.
+    /// Survives the death of the process. A power cut may lose the last moments, but never consistency.
     Normal,
     /// Survives a power cut: every commit is synced.
     Full,
 }
 
 impl Durability {
-    /// As configurations say it.
+    /// Its name in configurations.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -30,14 +30,14 @@ impl Durability {
     }
 }
 
-/// Whether the write-ahead log still holds what was deleted.
+/// Whether the write-ahead log still contains deleted content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Erased {
     All,
     NotYet,
 }
 
-/// Where and how to connect; shared by the writer and the readers.
+/// Where and how to connect. The writer and the readers share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Connector {
     pub(crate) path: PathBuf,
@@ -47,11 +47,11 @@ pub(crate) struct Connector {
     pub(crate) files: Files,
 }
 
-/// Whether SQLite can coordinate with others beside the database.
+/// Whether SQLite can coordinate with other processes through files beside the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Files {
     Writable,
-    /// On a medium that can't be written to: SQLite could not make the index of its log, and need not.
+    /// On a read-only medium, where SQLite cannot create the index of its log, and need not.
     Frozen,
 }
 
@@ -60,8 +60,7 @@ impl Connector {
         Self { path, durability, vfs: None, files: Files::Writable }
     }
 
-    /// A connection that can't change the file by being closed: what another version left is looked at, not
-    /// touched.
+    /// A connection that does not change the file when it closes: we only look at what another version left.
     pub(crate) fn observer(&self) -> rusqlite::Result<Connection> {
         let mut connection = self.connect()?;
         wait_when_busy(&mut connection)?;
@@ -69,13 +68,13 @@ impl Connector {
         Ok(connection)
     }
 
-    /// Makes an observer the writer. `synchronize` must follow, after whatever an empty file is filled with
-    /// first.
+    /// Turns an observer into the writer. Call `synchronize` afterwards, once an empty file has its first
+    /// content.
     pub(crate) fn promote(&self, connection: Connection) -> rusqlite::Result<Connection> {
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
         let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
         if pages == 0 && self.durability == Durability::Normal {
-            // An empty file has nothing to lose, and the syncs of its making would be most of the first start.
+            // An empty file has nothing to lose, and syncing its creation would take most of the first start.
             connection.execute_batch("PRAGMA synchronous = OFF")?;
         }
         write_ahead(&connection)?;
@@ -89,7 +88,7 @@ impl Connector {
         Ok(connection)
     }
 
-    /// From here on commits are as safe as was asked for.
+    /// From here on commits are as durable as requested.
     pub(crate) fn synchronize(&self, connection: &Connection) -> rusqlite::Result<()> {
         let level = match self.durability {
             Durability::Normal => "NORMAL",
@@ -102,15 +101,14 @@ impl Connector {
     }
 
     /// Begins the transaction that may start a new write-ahead log. SQLite syncs the header of every new log
-    /// before its first frame, because frames of an older log may follow in the same file. In an empty file
-    /// there are none, so the sync, which would be nearly all of the time a first session takes, is left out
-    /// there; checkpoints are held back meanwhile, because those do need theirs. `synchronize` must follow the
-    /// commit.
+    /// before its first frame, because frames of an older log may follow in the same file. An empty file has
+    /// none, so we skip that sync there, which would be nearly all of the time a first session takes. Meanwhile
+    /// we hold back checkpoints, which do need their syncs. Call `synchronize` after the commit.
     pub(crate) fn begin_first(&self, connection: &Connection) -> rusqlite::Result<()> {
         if self.durability == Durability::Normal && self.log_is_empty() {
             connection
                 .execute_batch("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0; BEGIN IMMEDIATE;")?;
-            // Asked again under the write lock: another process may have begun it meanwhile.
+            // Check again under the write lock: another process may have begun it meanwhile.
             if self.log_is_empty() {
                 return Ok(());
             }
@@ -120,8 +118,8 @@ impl Connector {
         connection.execute_batch("BEGIN IMMEDIATE")
     }
 
-    /// Folds the write-ahead log into the database and empties it, so that nothing of what was deleted is left
-    /// in it. Does not wait for readers: while one is at work it is not done, and has to be tried again.
+    /// Folds the write-ahead log into the database and empties it, so that it contains nothing deleted. Does
+    /// not wait for readers: while one is at work it fails, and the caller must try again.
     pub(crate) fn erase_log(&self, connection: &mut Connection) -> rusqlite::Result<Erased> {
         connection.busy_handler(None::<fn(i32) -> bool>)?;
         let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
@@ -153,7 +151,7 @@ impl Connector {
         Ok(connection)
     }
 
-    /// A file beside the database, as SQLite names them: `sessions.db-wal`.
+    /// A file beside the database, named as SQLite does: `sessions.db-wal`.
     pub(crate) fn beside(&self, suffix: &str) -> PathBuf {
         beside(&self.path, suffix)
     }
@@ -163,14 +161,14 @@ impl Connector {
             Files::Writable => self.connect_writable(),
             Files::Frozen => self.connect_frozen(),
         }?;
-        // Plans that do not depend on bound values: else each new value has the statement prepared again, which
-        // was half of what a new session cost.
+        // Use query plans that do not depend on bound values. Otherwise SQLite prepares the statement again for
+        // each new value, which was half of the cost of a new session.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(connection)
     }
 
-    /// Without locks, which need files that can be written. A log that a killed process left is read with an
-    /// index in memory (`locking_mode`); where there is none, SQLite must not look for one (`immutable`).
+    /// Without locks, which need writable files. If a killed process left a log, SQLite reads it with an index
+    /// in memory (`locking_mode`); if there is none, SQLite must not look for one (`immutable`).
     fn connect_frozen(&self) -> rusqlite::Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         if self.log_is_empty() {
@@ -183,8 +181,8 @@ impl Connector {
     }
 
     fn connect_writable(&self) -> rusqlite::Result<Connection> {
-        // Never CREATE: the file is made by us with its mode, and a vanished one must be an error, not an empty
-        // store.
+        // Never CREATE: we make the file with its mode ourselves, and a vanished file must be an error, not an
+        // empty store.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         match &self.vfs {
             Some(vfs) => Connection::open_with_flags_and_vfs(&self.path, flags, vfs.as_str()),
@@ -193,7 +191,7 @@ impl Connector {
     }
 }
 
-/// A path as SQLite takes it with parameters.
+/// A path in SQLite's URI form, with parameters.
 fn uri(path: &Path, parameters: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte);
     let mut uri = String::from("file:");
@@ -237,8 +235,8 @@ fn wait_for(connection: &mut Connection, patience: Duration) -> rusqlite::Result
     }))
 }
 
-/// Switches to write-ahead logging. Of several processes that find a fresh file one switches it; SQLite does
-/// not let the others wait for that, so they try again.
+/// Switches to write-ahead logging. If several processes find a fresh file, one of them switches it. SQLite
+/// does not let the others wait for that, so they try again.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     let since = Instant::now();
     loop {

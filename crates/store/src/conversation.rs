@@ -1,4 +1,4 @@
-//! Changes of whole conversations: hiding, showing and copying many messages by a few statements. Inside the
+//! Changes whole conversations: hides, shows and copies many messages with a few statements. Inside the
 //! writer's transaction, like `apply`.
 
 use std::collections::HashMap;
@@ -47,8 +47,8 @@ pub(crate) fn show(
     Ok(())
 }
 
-/// By two statements that never leave the database. Seqs stay, so that a message and its copy are found by
-/// them; ids are made here, in the shape of all others.
+/// Copies with two statements that never leave the database. Seqs stay the same, so that they connect a message
+/// with its copy; ids are made here, in the form of all others.
 pub(crate) fn copy(
     transaction: &Connection,
     session: &SessionId,
@@ -87,12 +87,12 @@ pub(crate) fn copy(
     sum_up(transaction, session, copy)
 }
 
-/// Time and order as in any id, then twelve digits that keep it apart from all others.
+/// Time and order as in any id, then twelve random digits that keep it distinct.
 fn new_id(prefix: &str, order: &str) -> String {
     format!("'{prefix}' || printf('%014x', :now * 4096 + {order}) || lower(hex(randomblob(6)))")
 }
 
-/// A boundary of the copy names a message of the copy.
+/// A boundary in the copy must name a message of the copy.
 fn rename_tails(
     transaction: &Connection,
     session: &SessionId,
@@ -124,7 +124,7 @@ fn rename_tails(
     Ok(())
 }
 
-/// What the copied answers used, and the message where the copy branched off.
+/// Sums up what the copied answers used, and records the message where the copy branched off.
 fn sum_up(transaction: &Connection, session: &SessionId, copy: &ConversationCopy) -> Result<(), Failure> {
     let count = |key: &str| format!("coalesce(sum(json_extract({USAGE}, '$.{key}')), 0)");
     let sql = format!(

@@ -1,4 +1,4 @@
-//! Looks at a database thoroughly without changing it, for a user who asks whether it is well.
+//! Checks a database thoroughly without changing it, for a user who asks for its state.
 
 use std::path::Path;
 
@@ -7,35 +7,35 @@ use crate::examine::{self, DatabaseTrouble};
 use crate::migrations::{self, SUPPORTED};
 use crate::writer_queue::WriterQueue;
 
-/// How a database is.
+/// The state of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Diagnosis {
-    /// There is none yet.
+    /// There is no database yet.
     Absent,
-    /// Read to its end and writable.
+    /// We could read all of it, and it is writable.
     Sound {
         /// The size of the file.
         bytes: u64,
         /// The version of its tables.
         schema: i64,
     },
-    /// Written by a later version.
+    /// A later version wrote it.
     Newer {
         /// The version of its tables.
         found: i64,
-        /// The newest that is known here.
+        /// The newest version we know.
         supported: i64,
     },
-    /// A file of another program.
+    /// The file belongs to another program.
     Foreign(String),
     /// What is damaged.
     Damaged(String),
-    /// The disk, the rights or another process prevent it.
+    /// The disk, the access rights or another process prevent the check.
     Unusable(String),
 }
 
-/// Takes as long as the file is large. Sets nothing aside and migrates nothing; but a start does not look at
-/// all of a large file, so damage is noted for the next one.
+/// Takes time in proportion to the file's size. Sets nothing aside and migrates nothing. But a start does not
+/// check all of a large file, so this notes damage for the next start.
 pub fn diagnose(database: &Path) -> Diagnosis {
     match database.metadata() {
         Ok(_) => {}

@@ -1,11 +1,11 @@
-//! Judges a database file before it is used, as cheaply as that can be done, and sets a damaged one aside.
+//! Judges a database file before use, as cheaply as possible, and sets a damaged one aside.
 //!
-//! A start must not read the whole file, so the judgement has three depths. Always: the header, the schema and
-//! the root page of every tree; that finds truncated, foreign and overwritten files. Small files: a complete
+//! A start must not read the whole file, so the check has three depths. Always: the header, the schema and the
+//! root page of every tree, which finds truncated, foreign and overwritten files. Small files: a complete
 //! `quick_check`, because there it is cheaper than a page fault elsewhere. Files of any size that showed damage
-//! while in use: a complete `quick_check` at the next start, asked for by a marker beside the file. An unclean
-//! end is no reason to look closer: write-ahead logging exists so that a killed process can't damage the file,
-//! and checking would slow down just the restart after a crash.
+//! in use: a complete `quick_check` at the next start, which a marker beside the file requests. An unclean end
+//! is no reason for a deeper check: write-ahead logging exists so that a killed process cannot damage the file,
+//! and the check would slow down exactly the restart after a crash.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -20,16 +20,16 @@ use crate::foreign_journal;
 use crate::limits;
 use crate::migrations::{self, APPLICATION_ID, SUPPORTED};
 
-/// Why a file is not used as it is.
+/// Why we do not use a file as it is.
 #[derive(Debug)]
 pub(crate) enum DatabaseTrouble {
-    /// Written by a later version: refused, untouched.
+    /// A later version wrote it: we refuse it, untouched.
     Newer { found: i64 },
-    /// Another program's, or nothing that shows it is ours: refused, untouched.
+    /// It belongs to another program, or nothing shows that it is ours: we refuse it, untouched.
     Foreign(String),
-    /// Ours and broken: set aside.
+    /// It is ours and broken: we set it aside.
     Damaged(String),
-    /// The disk, the rights or another process prevent it; the file may be fine.
+    /// The disk, the access rights or another process prevent the check; the file may be fine.
     Unusable(String),
 }
 
@@ -51,7 +51,7 @@ impl From<io::Error> for DatabaseTrouble {
 
 pub(crate) const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Why a database is not even looked at: SQLite would play the journal back.
+/// Why we do not even open a database: SQLite would play the journal back.
 pub(crate) fn foreign_journal(connector: &Connector) -> Option<String> {
     match foreign_journal::found(connector) {
         Ok(None) => None,
@@ -63,23 +63,23 @@ pub(crate) fn foreign_journal(connector: &Connector) -> Option<String> {
     }
 }
 
-/// How much of a file is searched for a sign of ours when its header has none. The schema takes several pages,
+/// How much of a file we search for a sign of ours if its header has none. The schema takes several pages,
 /// which SQLite keeps among the first that it fills.
 const SEARCHED_BYTES: u64 = 512 * 1024;
 
 /// The first of our tables, as the schema of every database of ours names it.
 const OUR_MARK: &[u8] = b"chat_sessions";
 
-/// Opens the database to look at it, after everything that can be told without changing it.
+/// Opens the database for checking, after all checks that change nothing.
 pub(crate) fn look(connector: &Connector) -> Result<Connection, DatabaseTrouble> {
-    // Known from before the file was opened: another process may have put a new one in its place meanwhile.
+    // Read this before opening the file: another process may replace it meanwhile.
     let sign = header(connector)?;
     let seen = connector.observer().map_err(DatabaseTrouble::from).and_then(|connection| {
         schema(&connection)?;
         Ok(connection)
     });
     match seen {
-        // What is broken is set aside only if it is known to be ours.
+        // Set a broken file aside only if it is known to be ours.
         Err(DatabaseTrouble::Damaged(reason)) if sign == Sign::None && !is_ours(connector)? => {
             Err(DatabaseTrouble::Foreign(reason))
         }
@@ -87,7 +87,8 @@ pub(crate) fn look(connector: &Connector) -> Result<Connection, DatabaseTrouble>
     }
 }
 
-/// What the first bytes tell without SQLite, which might already touch the files beside it. No file is fine.
+/// What the first bytes tell without SQLite, which might already touch the files beside it. A missing file is
+/// fine.
 pub(crate) fn header(connector: &Connector) -> Result<Sign, DatabaseTrouble> {
     let bytes = match beginning(&connector.path, 100) {
         Ok(bytes) if bytes.is_empty() => return Ok(Sign::None),
@@ -107,7 +108,7 @@ pub(crate) fn header(connector: &Connector) -> Result<Sign, DatabaseTrouble> {
         |at: usize| bytes[at..at + 4].iter().fold(0_i64, |number, byte| number << 8 | i64::from(*byte));
     let (version, application) = (number(60), number(68));
     refuse_newer(version, application)?;
-    // A schema without our id. While there is a log, what is in the file may be older than what counts.
+    // There is a schema without our id. While there is a log, the file's content may be outdated.
     let has_schema = number(40) != 0;
     let is_foreign = application != APPLICATION_ID && (application != 0 || has_schema);
     if is_foreign && !has_log(connector) {
@@ -127,7 +128,7 @@ fn has_log(connector: &Connector) -> bool {
     fs::metadata(connector.beside("-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// Whether anything in the file or its log shows that attache made it.
+/// Whether anything in the file or its log shows that attache created it.
 fn is_ours(connector: &Connector) -> io::Result<bool> {
     let mut bytes = beginning(&connector.path, SEARCHED_BYTES)?;
     let by_id = bytes.get(68..72).is_some_and(|id| id == (APPLICATION_ID as u32).to_be_bytes());
@@ -148,7 +149,7 @@ fn beginning(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(read)
 }
 
-/// What SQLite tells after reading the schema, the write-ahead log included. Changes nothing.
+/// What SQLite tells after reading the schema, including the write-ahead log. Changes nothing.
 fn schema(connection: &Connection) -> Result<(), DatabaseTrouble> {
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
@@ -164,7 +165,7 @@ fn schema(connection: &Connection) -> Result<(), DatabaseTrouble> {
     Ok(())
 }
 
-/// Without an id of its own a file with a high version is taken for ours: refusing it can't do harm.
+/// A file without an id but with a high version counts as ours: refusing it does no harm.
 fn refuse_newer(version: i64, application: i64) -> Result<(), DatabaseTrouble> {
     if version > SUPPORTED && (application == APPLICATION_ID || application == 0) {
         return Err(DatabaseTrouble::Newer { found: version });
@@ -172,7 +173,7 @@ fn refuse_newer(version: i64, application: i64) -> Result<(), DatabaseTrouble> {
     Ok(())
 }
 
-/// The content, as deep as the size and the history of the file ask for.
+/// Checks the content, as deeply as the size and the history of the file require.
 pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<(), DatabaseTrouble> {
     let marker = connector.beside(SUSPECT);
     let suspected = marker.exists();
@@ -183,7 +184,7 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
     )?;
     if suspected || u64::try_from(bytes).unwrap_or(u64::MAX) <= limits::FULL_CHECK_BYTES {
         match every_page(connection) {
-            // It is made from rows that are there: no reason to lose those.
+            // The index derives from existing rows: its damage is no reason to lose those.
             Err(DatabaseTrouble::Damaged(verdict)) if verdict.contains(SEARCH_INDEX) => {
                 tracing::warn!(reason = verdict, "the search index is made anew");
                 connection.execute_batch("INSERT INTO search_text (search_text) VALUES ('rebuild')")?;
@@ -200,7 +201,7 @@ pub(crate) fn content(connection: &Connection, connector: &Connector) -> Result<
     Ok(())
 }
 
-/// In whatever SQLite finds wrong with the index.
+/// Occurs in every report of SQLite about the index.
 const SEARCH_INDEX: &str = "search_text";
 
 /// Reads the whole file.
@@ -208,12 +209,12 @@ pub(crate) fn every_page(connection: &Connection) -> Result<(), DatabaseTrouble>
     let verdict: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     match verdict.as_str() {
         "ok" => Ok(()),
-        // The first line names the database, which is the only one.
+        // The first line names the database, and there is only one.
         found => Err(DatabaseTrouble::Damaged(found.lines().last().unwrap_or(found).to_owned())),
     }
 }
 
-/// Every tree must at least have a beginning.
+/// Every tree must at least have a readable root.
 fn roots(connection: &Connection) -> Result<(), DatabaseTrouble> {
     let tables = ["chat_sessions", "chat_messages", "chat_parts", "system_prompts", "run_chunks", "leases"];
     for table in tables.into_iter().chain(["search_documents", "search_removed", "search_backlog"]) {
@@ -225,13 +226,13 @@ fn roots(connection: &Connection) -> Result<(), DatabaseTrouble> {
 
 const SUSPECT: &str = "-suspect";
 
-/// Part of the name of a database that was set aside.
+/// Part of the name of a database that we set aside.
 const DAMAGED: &str = ".damaged-";
 
-/// Notes that damage was met: the next start looks at every page.
+/// Notes that we met damage: the next start checks every page.
 pub(crate) fn suspect(connector: &Connector, reason: &str) {
     tracing::error!(database = %connector.path.display(), reason, "the session database is damaged");
-    // One that was set aside is only read, and never by a start.
+    // Commands only read a database that was set aside, and no start opens it.
     let is_set_aside =
         connector.path.file_name().is_some_and(|name| name.to_string_lossy().contains(DAMAGED));
     if is_set_aside {
@@ -244,8 +245,8 @@ pub(crate) fn suspect(connector: &Connector, reason: &str) {
     }
 }
 
-/// Moves the file and its companions away, gives back the new name and puts the replacement in its place. The
-/// companions go first: a write-ahead log that stayed behind would be played into the other database.
+/// Moves the file and its companions away, returns the new name and puts the replacement in its place. Moves
+/// the companions first: SQLite would play a remaining write-ahead log into the other database.
 pub(crate) fn set_aside(
     connector: &Connector,
     replacement: Option<&Path>,
@@ -262,7 +263,8 @@ pub(crate) fn set_aside(
     for suffix in ["-wal", "-shm", "-journal"] {
         forgive_missing(fs::rename(connector.beside(suffix), beside(&target, suffix)))?;
     }
-    // With two names for a moment: there is a database at every moment. Not every file system has links.
+    // A hard link gives the file two names for a moment, so that there is a database at every moment. Some file
+    // systems have no hard links.
     if replacement.is_none() || fs::hard_link(&connector.path, &target).is_err() {
         fs::rename(&connector.path, &target)?;
     }

@@ -1,4 +1,4 @@
-//! Sorts what SQLite reports: a refusal that concerns one batch, or a failing medium that concerns everybody.
+//! Sorts SQLite's errors: a refusal concerns one batch, a failing medium concerns everybody.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use rusqlite::ffi;
 /// Why a statement did not succeed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Only this batch or this read is concerned; the transaction goes on without it.
+    /// Concerns only this batch or this read; the transaction continues without it.
     Refused(StoreError),
-    /// Bytes in the file make no sense: refused like the above, and the next start looks closer.
+    /// Bytes in the file make no sense: refused like the above, and the next start checks more.
     Damaged(String),
-    /// Disk, lock or memory: the whole transaction is lost, the same call may succeed later.
+    /// The disk, a lock or memory failed: the whole transaction is lost, but the same call may succeed later.
     Medium(String),
 }
 
@@ -30,7 +30,7 @@ impl Failure {
         }
     }
 
-    /// For an insert: `what` exists already when a uniqueness rule refused it.
+    /// For an insert: if a uniqueness rule refused it, `what` exists already.
     pub(crate) fn conflict(error: rusqlite::Error, what: impl FnOnce() -> String) -> Self {
         match extended_code(&error) {
             Some(ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_UNIQUE) => {
@@ -47,7 +47,7 @@ impl Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         let Some(code) = error.sqlite_error_code() else {
-            // Not SQLite but the conversion of a value failed: a column holds what we never write.
+            // SQLite itself did not fail, but converting a value did: a column holds what we never write.
             return Self::corrupt(error.to_string());
         };
         match code {
@@ -60,7 +60,7 @@ impl From<rusqlite::Error> for Failure {
     }
 }
 
-/// Says in plain words what keeps the database from working; for the log and for people.
+/// Says in plain words what keeps the database from working, for the log and for people.
 pub(crate) fn medium_message(error: &rusqlite::Error) -> String {
     let plain = match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "disk full",
@@ -75,8 +75,8 @@ pub(crate) fn medium_message(error: &rusqlite::Error) -> String {
             Some(ffi::SQLITE_IOERR_WRITE) => "I/O error while writing",
             Some(ffi::SQLITE_IOERR_READ | ffi::SQLITE_IOERR_SHORT_READ) => "I/O error while reading",
             Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC) => "I/O error while syncing",
-            // The shared index of the write-ahead log is grown by writing: it fails first when the disk is
-            // full.
+            // Writing enlarges the shared index of the write-ahead log, so this is what fails first on a full
+            // disk.
             Some(ffi::SQLITE_IOERR_SHMSIZE) => "I/O error while growing the shared index (is the disk full?)",
             Some(_) | None => "I/O error",
         },

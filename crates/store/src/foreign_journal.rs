@@ -1,7 +1,8 @@
-//! A rollback journal beside a database that has none. Only looks, or renames; never deletes.
+//! A rollback journal beside a database that should have none. Only looks, or renames; never deletes.
 //!
-//! Ours always work with a write-ahead log. SQLite plays a rollback journal back all the same when it opens the
-//! file, so whoever can put one there decides what the database holds: sessions, rules, what was allowed.
+//! Our databases always work with a write-ahead log. SQLite nevertheless plays a rollback journal back when it
+//! opens the file, so a program that can put one there decides what the database contains: sessions, rules,
+//! permissions.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -12,18 +13,18 @@ use rustix::process::{Flock, FlockType, fcntl_getlk};
 use crate::connection::Connector;
 use crate::examine::MAGIC;
 
-/// Where SQLite's format says how a file is written and read, and what it says of one with a log.
+/// Where SQLite's file format states how to write and read a file, and the value for a write-ahead log.
 const VERSIONS: std::ops::Range<usize> = 18..20;
 const WITH_LOG: [u8; 2] = [2, 2];
 
-/// The byte that whoever writes with a rollback journal has locked.
+/// The byte that a writer with a rollback journal locks.
 const RESERVED_BYTE: u64 = 0x4000_0001;
 
-/// One that no process of SQLite's is using.
+/// A journal that no SQLite process is using.
 pub(crate) fn found(connector: &Connector) -> io::Result<Option<PathBuf>> {
     let journal = connector.beside("-journal");
     match journal.symlink_metadata() {
-        // SQLite takes an empty one for none; sandboxes hold the name with one.
+        // SQLite treats an empty one as missing; sandboxes reserve the name with one.
         Ok(found) if found.is_file() && found.len() == 0 => return Ok(None),
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -37,7 +38,7 @@ pub(crate) fn found(connector: &Connector) -> io::Result<Option<PathBuf>> {
     let mut header = Vec::new();
     (&database).take(100).read_to_end(&mut header)?;
     let has_log = header.starts_with(MAGIC) && header.get(VERSIONS) == Some(&WITH_LOG[..]);
-    // Another process may be making the first page of a new database: that goes through a journal.
+    // Another process may be creating the first page of a new database, which uses a journal.
     let is_used = || {
         let mut wanted = Flock::from(FlockType::WriteLock);
         (wanted.start, wanted.length) = (RESERVED_BYTE, 1);
@@ -46,7 +47,7 @@ pub(crate) fn found(connector: &Connector) -> io::Result<Option<PathBuf>> {
     Ok((has_log && !is_used()?).then_some(journal))
 }
 
-/// Moves it away; says where it is now.
+/// Moves it away; returns its new path.
 pub(crate) fn set_aside(connector: &Connector) -> io::Result<Option<PathBuf>> {
     let Some(journal) = found(connector)? else { return Ok(None) };
     let mut number = 1;

@@ -1,4 +1,4 @@
-//! Where queries find what messages and sessions say beside their columns.
+//! The paths by which queries find data of messages and sessions that has no column.
 
 pub(crate) const QUEUED_AT: &str = "json_extract(metadata_json, '$.queued_at')";
 pub(crate) const QUEUE_CANCELED_AT: &str = "json_extract(metadata_json, '$.queue_canceled_at')";

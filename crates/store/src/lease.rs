@@ -1,4 +1,4 @@
-//! Who may write a session: fence checks, and the taking of leases inside the writer's transaction.
+//! Who may write a session: checks fences and takes leases inside the writer's transaction.
 
 use attache_core::ids::SessionId;
 use attache_core::ports::store::{Epoch, LeaseGrant, Owner, StoreError};
@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::failure::Failure;
 use crate::process_lock::{Liveness, Owners, ProcessLock};
 
-/// Ours at this epoch, or `Fenced`.
+/// Whether the lease is ours at this epoch; else `Fenced`.
 pub(crate) fn check_fence(
     transaction: &Connection,
     us: &ProcessLock,
@@ -22,7 +22,7 @@ pub(crate) fn check_fence(
     Err(Failure::Refused(StoreError::Fenced(session.clone())))
 }
 
-/// Refuses when a living process other than this one works on the session.
+/// Refuses if another living process works on the session.
 pub(crate) fn check_unowned(
     transaction: &Connection,
     us: &ProcessLock,
@@ -36,8 +36,9 @@ pub(crate) fn check_unowned(
     }
 }
 
-/// Takes the lease unless somebody else who lives holds it. `moved` only when the caller's memory is of another
-/// epoch than the one found; who has nothing in memory (`known` is `None`) has nothing stale.
+/// Takes the lease unless another living process holds it. `moved` is set only if the caller has data in memory
+/// from another epoch than the one found; a caller with nothing in memory (`known` is `None`) has nothing
+/// outdated.
 pub(crate) fn acquire(
     transaction: &Connection,
     us: &ProcessLock,

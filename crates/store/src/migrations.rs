@@ -1,8 +1,8 @@
-//! The numbered steps from an empty file to today's schema. A step that was released is never edited again.
+//! The numbered steps from an empty file to today's schema. We never change a step after its release.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// Step n makes version n. Each file is SQL only.
+/// Step n makes version n. Each file contains only SQL.
 const STEPS: &[&str] =
     &[include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_search.sql")];
 
@@ -12,12 +12,12 @@ pub(crate) const SUPPORTED: i64 = STEPS.len() as i64;
 /// "attc": tells our database from another program's.
 pub(crate) const APPLICATION_ID: i64 = 0x6174_7463;
 
-/// Brings the database to `SUPPORTED` in one transaction: killed at any moment it is either old or new.
+/// Brings the database to `SUPPORTED` in one transaction: if killed at any moment, it is either old or new.
 pub(crate) fn apply(connection: &mut Connection) -> rusqlite::Result<()> {
     apply_steps(connection, STEPS)
 }
 
-/// The first steps only, for a file that gets the rows of a database of this version.
+/// Applies only the first steps, for a file that receives the rows of a database of this version.
 pub(crate) fn apply_up_to(connection: &mut Connection, version: i64) -> rusqlite::Result<()> {
     let steps = usize::try_from(version).unwrap_or(0).min(STEPS.len());
     apply_steps(connection, &STEPS[..steps])
@@ -28,7 +28,7 @@ fn apply_steps(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Asked again under the write lock: another process may have done it meanwhile.
+    // Check again under the write lock: another process may have done it meanwhile.
     let found = usize::try_from(version(&transaction)?).unwrap_or(0);
     for step in steps.iter().skip(found) {
         transaction.execute_batch(step)?;

@@ -18,12 +18,12 @@ use crate::repair;
 use crate::store::SqliteStore;
 use crate::writer_queue::WriterQueue;
 
-/// Where the store lives. Directories that are missing are made, readable by their owner only.
+/// Where the store lives. We create missing directories, readable only by their owner.
 #[derive(Clone, Debug)]
 pub struct StoreLocation {
     /// The file of the database.
     pub database: PathBuf,
-    /// Directory of the lock files by which processes know of each other.
+    /// Directory of the lock files by which processes know each other.
     pub locks: PathBuf,
     /// Directory of the attachments.
     pub blobs: PathBuf,
@@ -34,27 +34,27 @@ pub struct StoreLocation {
 pub struct OpenedStore {
     /// The store.
     pub store: SqliteStore,
-    /// A damaged database that was moved away, and another one made in its place.
+    /// A damaged database that we moved away and replaced by a new one.
     pub set_aside: Option<SetAside>,
-    /// Where a rollback journal is now that lay beside the database and was not ours. Nothing of it was obeyed.
+    /// The new path of a foreign rollback journal that lay beside the database. We used nothing of it.
     pub foreign_journal: Option<PathBuf>,
 }
 
-/// A damaged database that was moved away.
+/// A damaged database that we moved away.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SetAside {
-    /// Where it is now, as it was.
+    /// Its new path; its content is unchanged.
     pub path: PathBuf,
-    /// What became of its sessions.
+    /// What happened to its sessions.
     pub sessions: OldSessions,
 }
 
-/// What became of the sessions in a damaged database.
+/// What happened to the sessions in a damaged database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OldSessions {
-    /// All of them are in the new one.
+    /// The new database contains all of them.
     Saved,
-    /// The new one is empty, because not everything could be read.
+    /// The new database is empty, because we could not read everything.
     LeftBehind,
 }
 
@@ -90,7 +90,7 @@ impl OpenError {
 }
 
 impl SqliteStore {
-    /// Finds, mends or makes the database. Reads a few pages only, of a database of any size.
+    /// Finds, repairs or creates the database. Reads only a few pages, whatever the size of the database.
     pub fn open(location: &StoreLocation, durability: Durability) -> Result<OpenedStore, OpenError> {
         open(location, Connector::new(location.database.clone(), durability))
     }
@@ -112,7 +112,7 @@ fn open(location: &StoreLocation, connector: Connector) -> Result<OpenedStore, O
         path: path.to_owned(),
         reason: error.to_string(),
     };
-    // Before anything is made: a file of another program stays as it is, and so does its directory.
+    // Before we create anything: a file of another program stays as it is, and so does its directory.
     refuse_others(&connector, &location.locks).map_err(|trouble| OpenError::of(trouble, location))?;
     if let Some(directory) = location.database.parent() {
         make_directory(directory).map_err(|error| unusable(directory, error))?;
@@ -141,7 +141,7 @@ fn refuse_others(connector: &Connector, locks: &Path) -> Result<(), DatabaseTrou
         Err(trouble) => Err(trouble),
     };
     match look() {
-        // Without the directory no process works here, so none can be moving files.
+        // Without the directory no other process works here, so none can be moving files.
         Err(_) if locks.is_dir() => {
             let _guard = repair_lock(locks)?;
             look()
@@ -150,9 +150,9 @@ fn refuse_others(connector: &Connector, locks: &Path) -> Result<(), DatabaseTrou
     }
 }
 
-/// The usual case needs no lock. Whoever meets any trouble takes one and looks again: a process that sets a
-/// damaged file aside moves several files, and what is seen in between means nothing. So the second of two
-/// that found the same damaged file does not set aside what the first has just made, either.
+/// The usual case needs no lock. A process that meets trouble takes one and looks again: setting a damaged file
+/// aside moves several files, and what others see in between means nothing. So if two processes find the same
+/// damaged file, the second does not set aside what the first has just created.
 fn find_database(
     connector: &Connector,
     locks: &Path,
@@ -172,7 +172,7 @@ fn find_database(
     }
 }
 
-/// Moves the damaged file away. What takes its place holds all of its sessions or none.
+/// Moves the damaged file away. Its replacement contains all of its sessions or none.
 fn replace(connector: &Connector, reason: &str) -> Result<SetAside, DatabaseTrouble> {
     let repaired = repair::saved(connector);
     let path = examine::set_aside(connector, repaired.as_deref().ok())?;

@@ -1,4 +1,4 @@
-//! Counts the parts of messages, so that any place of a long conversation can be asked for. Reads no part.
+//! Counts the parts of messages, so that callers can ask for any place of a long conversation. Reads no part.
 
 use attache_core::ids::MessageId;
 use attache_core::ports::figures::{OutlineMessage, OutlineQuery};

@@ -1,5 +1,5 @@
-//! The file lock that says this process lives. A lock that can be taken means a dead owner; pids are never
-//! looked at.
+//! The file lock that shows that this process is alive. If another process can take the lock, the owner is
+//! dead; we never look at pids.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -23,7 +23,7 @@ pub(crate) struct ProcessLock {
 #[derive(Clone, Debug)]
 pub(crate) struct Owners {
     directory: PathBuf,
-    /// This process's own name; `None` when it only reads and owns nothing.
+    /// This process's own name; `None` if it only reads and owns nothing.
     own: Option<String>,
 }
 
@@ -36,13 +36,13 @@ pub(crate) enum Liveness {
 const SUFFIX: &str = "lock";
 
 impl ProcessLock {
-    /// `owner` must be new: ids are random and never used again.
+    /// `owner` must be new: ids are random and never reused.
     pub(crate) fn take(directory: &Path, owner: String) -> io::Result<Self> {
         let path = path_of(directory, &owner);
         loop {
             let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path)?;
             flock(&file, FlockOperation::LockExclusive)?;
-            // Somebody who swept between our open and our lock has removed the name: then it is made again.
+            // Another process may have swept the file away between our open and our lock: then create it again.
             if file.metadata()?.nlink() > 0 {
                 let owners = Owners { directory: directory.to_owned(), own: Some(owner.clone()) };
                 return Ok(Self { owner, owners, _file: file });
@@ -58,7 +58,7 @@ impl ProcessLock {
         &self.owners
     }
 
-    /// Removes the files of dead processes whose leases were not asked for since.
+    /// Removes the files of dead processes whose leases nothing has asked for since.
     pub(crate) fn sweep(&self) {
         let directory = &self.owners.directory;
         let Ok(entries) = fs::read_dir(directory) else { return };
@@ -73,7 +73,7 @@ impl ProcessLock {
 }
 
 impl Owners {
-    /// As a process sees them that owns nothing itself.
+    /// The view of a process that owns nothing itself.
     pub(crate) fn seen_by_a_reader(directory: &Path) -> Self {
         Self { directory: directory.to_owned(), own: None }
     }
@@ -83,7 +83,7 @@ impl Owners {
     }
 
     pub(crate) fn liveness(&self, owner: &str) -> Liveness {
-        // The text comes out of the database and becomes a file name.
+        // The text comes from the database and becomes a file name.
         if owner.is_empty() || !owner.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return Liveness::Dead;
         }
@@ -107,14 +107,14 @@ fn path_of(directory: &Path, owner: &str) -> PathBuf {
     directory.join(format!("{owner}.{SUFFIX}"))
 }
 
-/// Asks with a shared lock, so that two who ask at once don't take each other for the owner. A dead one's file
-/// is removed while the lock is held; its name is never used again, so that harms no one.
+/// Probes with a shared lock, so that two probes at the same time do not take each other for the owner. Removes
+/// a dead owner's file while it holds the lock; no process reuses the name, so that harms no one.
 fn probe(path: &Path) -> Liveness {
     let file = match OpenOptions::new().read(true).open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Liveness::Dead,
         Err(error) => {
-            // Fencing would save the data, but two runs of one session would not be saved from each other.
+            // Fencing would protect the data, but not keep two runs of one session apart.
             tracing::warn!(path = %path.display(), %error, "can't ask whether an owner lives; taken as alive");
             return Liveness::Alive;
         }

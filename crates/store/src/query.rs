@@ -1,4 +1,4 @@
-//! The reads: each opens a short transaction, gives back at most a page, and ends it. Never writes.
+//! The reads: each opens a short transaction, returns at most a page, and ends it. Never writes.
 
 use attache_core::ids::{MessageId, SessionId};
 use attache_core::ports::store::{
@@ -13,7 +13,7 @@ use crate::json_paths::{CHILD_OF, HIDDEN_AT, NESTED, QUEUE_CANCELED_AT, QUEUED_A
 use crate::process_lock::Owners;
 use crate::{lease, limits, rows};
 
-/// Part index of a cursor that points behind a whole message.
+/// Part index of a cursor that points after a whole message.
 const WHOLE_MESSAGE: i64 = i64::MAX;
 
 pub(crate) fn session(
@@ -87,8 +87,8 @@ pub(crate) fn list_sessions(
         "EXISTS (SELECT 1 FROM chat_messages WHERE session_id = chat_sessions.id AND seq IS NOT NULL)";
     let mut sql = format!("SELECT {} FROM chat_sessions WHERE ", rows::SESSION_COLUMNS);
     let mut values: Vec<(&str, ToSqlOutput<'_>)> = Vec::with_capacity(5);
-    // Conditions are left out rather than switched off by a value, so that the index on the directory can
-    // serve.
+    // Leaves conditions out instead of disabling them by a value, so that SQLite can use the index on the
+    // directory.
     match &query.listed {
         ListedSessions::Own => sql.push_str(&format!("{SPOKEN} AND {CHILD_OF} IS NULL")),
         ListedSessions::WithChildren => sql.push_str(&format!("{SPOKEN} AND {NESTED} IS NOT 1")),
@@ -142,7 +142,7 @@ pub(crate) fn message(
     Ok(Some((message, parts)))
 }
 
-/// The last visible prompts, the newest first.
+/// The last visible prompts, newest first.
 pub(crate) fn last_prompts(
     connection: &mut Connection,
     session: &SessionId,
@@ -172,7 +172,7 @@ pub(crate) fn last_prompts(
     Ok(prompts)
 }
 
-/// Counts the messages of a span; reads only the parts of one kind, of messages that say they have some.
+/// Counts the messages of a span. Reads parts of only one kind, and only of messages that say they have some.
 pub(crate) fn span(
     connection: &mut Connection,
     session: &SessionId,
@@ -210,8 +210,8 @@ pub(crate) fn span(
     Ok(SpanContent { messages: rows::unsigned(messages)?, snapshots })
 }
 
-/// One page of a conversation, read in one transaction; the next page is another transaction, so that a slow
-/// reader never keeps the write-ahead log from being folded.
+/// One page of a conversation, read in one transaction. The next page uses another transaction, so that a slow
+/// reader never keeps us from folding the write-ahead log.
 pub(crate) fn read_rows(
     connection: &mut Connection,
     session: &SessionId,
@@ -224,7 +224,7 @@ pub(crate) fn read_rows(
     );
     let mut messages = transaction.prepare_cached(&sql)?;
     let mut parts = parts_statement(&transaction)?;
-    // A cursor behind a whole message starts at the next one; sparing its row would cost more than reading it
+    // A cursor after a whole message starts at the next one; skipping its row would cost more than reading it
     // again.
     let start = range.after.map_or(i64::MIN, |after| after.seq);
     let before = range.before_seq.unwrap_or(i64::MAX);
@@ -257,7 +257,7 @@ enum Added {
 }
 
 impl FilledPage {
-    /// `after`: the part behind which a message that was cut by the last page goes on.
+    /// `after` is the last part on the previous page, if that page cut this message.
     fn add_message(
         &mut self,
         message: MessageRow,
@@ -274,7 +274,7 @@ impl FilledPage {
             let row = found.next()?;
             let needed = match row {
                 Some(row) => header + rows::part_bytes(row)? + limits::ROW_OVERHEAD,
-                // All parts of this message were on the page before.
+                // All parts of this message were on the previous page.
                 None if after.is_some() && taken.is_empty() => return Ok(Added::Whole),
                 None if taken.is_empty() => header,
                 None => {
@@ -303,7 +303,7 @@ impl FilledPage {
             self.filled.messages.push((message, taken));
             return Added::PageIsFull { next: position };
         }
-        // Nothing of this message fits: the page ends behind the one before it. An empty page is never cut.
+        // Nothing of this message fits: the page ends after the message before it. We never cut an empty page.
         let behind = self.filled.messages.last().and_then(|(last, _)| last.seq);
         let next = behind.map_or(position, |seq| RowCursor { seq, part_index: WHOLE_MESSAGE });
         Added::PageIsFull { next }

@@ -1,4 +1,4 @@
-//! A store for commands that only look: makes no file, migrates nothing, sets nothing aside, refuses writes.
+//! A store for commands that only look: creates no file, migrates nothing, sets nothing aside, refuses writes.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -25,20 +25,20 @@ use crate::process_lock::Owners;
 use crate::reads::Reads;
 use crate::search_index::Backlog;
 
-/// A database that is only looked at, whoever writes to it meanwhile.
+/// A read-only view of a database, whichever process writes to it meanwhile.
 #[derive(Debug)]
 pub struct ReadOnlyStore {
     reads: Reads,
-    /// Of the database as it was found.
+    /// The schema version that we found.
     schema: i64,
 }
 
-/// Whether a search finds everything that is stored.
+/// Whether a search finds everything in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchIndex {
-    /// It has everything.
+    /// The index is complete.
     Complete,
-    /// Somebody who can write has to bring it up to date first (`SqliteStore::finish_index`).
+    /// A store that can write must update it first (`SqliteStore::finish_index`).
     Behind,
 }
 
@@ -72,20 +72,20 @@ impl ReadOnlyStore {
         Ok(Some(Self { reads: Reads::new(Arc::new(connector), owners), schema }))
     }
 
-    /// Whether searches see everything.
+    /// Whether searches find everything.
     pub async fn search_index(&self) -> StoreResult<SearchIndex> {
         if self.schema < SUPPORTED {
             return Ok(SearchIndex::Behind);
         }
         Ok(match self.reads.backlog().await? {
-            // What is only to be removed is not found any more.
+            // Searches do not find what only waits for its removal.
             Backlog::Empty => SearchIndex::Complete,
             Backlog::ToIndex | Backlog::ToRemove => SearchIndex::Behind,
         })
     }
 }
 
-/// Whether SQLite could make its files beside the database.
+/// Whether SQLite could create its files beside the database.
 fn can_be_written(database: &Path) -> bool {
     let directory = database.parent().filter(|parent| !parent.as_os_str().is_empty());
     [database, directory.unwrap_or(Path::new("."))]

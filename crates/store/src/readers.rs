@@ -1,4 +1,4 @@
-//! A small pool of reading threads, each with a connection of its own; started when needed, ended when idle.
+//! A small pool of reading threads, each with its own connection; started on demand, ended when idle.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,7 +25,7 @@ pub(crate) struct Readers {
 #[derive(Debug)]
 struct ReadersShared {
     connector: Arc<Connector>,
-    /// Why a lock and not a channel: threads come and go with the work, which a channel does not count.
+    /// A lock instead of a channel: threads come and go with the work, and a channel does not count them.
     state: Mutex<ReadersState>,
     ready: Condvar,
 }
@@ -48,7 +48,7 @@ impl fmt::Debug for ReadersState {
     }
 }
 
-/// Given the connection, or why there is none; says whether the connection can be used again.
+/// Gets the connection, or why there is none; returns whether the connection is still usable.
 type ReadJob = Box<dyn FnOnce(Result<&mut Connection, StoreError>) -> Keep + Send>;
 
 enum Keep {
@@ -61,7 +61,7 @@ impl Readers {
         Self { shared: Arc::new(ReadersShared { connector, state: Mutex::default(), ready: Condvar::new() }) }
     }
 
-    /// Starts at once; a future that is dropped before its turn came is not served.
+    /// Queues the read at once; skips it if the future is dropped before its turn.
     pub(crate) fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Failure> + Send + 'static,
@@ -93,7 +93,7 @@ impl Readers {
         Box::pin(async move { answered.await.unwrap_or_else(|_| Err(closed())) })
     }
 
-    /// Finishes what was asked for and ends the threads.
+    /// Finishes queued reads and ends the threads.
     pub(crate) fn close(&self) {
         let threads = {
             let mut state = self.shared.lock();
@@ -146,7 +146,7 @@ impl ReadersShared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` ends the thread: closed and nothing left, or idle for long.
+    /// `None` ends the thread: the pool is closed and its queue empty, or the thread was idle for long.
     fn next(&self) -> Option<ReadJob> {
         let mut state = self.lock();
         loop {
@@ -180,7 +180,7 @@ fn serve(shared: &ReadersShared) {
                 Err(error) => Err(StoreError::Unavailable(medium_message(&error))),
             },
         };
-        // A panic in a read answers that read only ("closed") and costs its connection.
+        // A panic in a read answers only that read ("closed") and costs its connection.
         match catch_unwind(AssertUnwindSafe(|| job(opened))) {
             Ok(Keep::Connection) => {}
             Ok(Keep::Nothing) => connection = None,

@@ -1,4 +1,4 @@
-//! The reading half of a store, shared by the one that also writes and the one that only looks. Never writes.
+//! The reading half of a store, shared by the writing and the read-only store. Never writes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

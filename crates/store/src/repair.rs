@@ -1,8 +1,8 @@
 //! Saves the rows of a damaged database into a fresh file, if all of them can still be read. Never writes to
 //! the damaged one.
 //!
-//! Half of a database is indexes, and what an index says is in its table as well: a damaged one loses nothing.
-//! Rejected: `REINDEX` on a copy. It walks the damaged tree to free its pages, and fails there.
+//! Half of a database consists of indexes, whose content is also in their tables: a damaged index loses
+//! nothing. Rejected: `REINDEX` on a copy. It walks the damaged tree to free its pages, and fails there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,8 +17,8 @@ use crate::connection::Connector;
 use crate::limits;
 use crate::migrations;
 
-/// Makes a whole database of what the damaged one holds and gives its place; the error says why that can't be
-/// done. Whoever calls holds the repair lock, so the name belongs to one process.
+/// Builds an intact database from the damaged one and returns its path; the error says why that fails. The
+/// caller holds the repair lock, so only one process uses the name.
 pub(crate) fn saved(damaged: &Connector) -> Result<PathBuf, String> {
     let bytes = size(&damaged.path).map_err(|error| error.to_string())?
         + size(&damaged.beside("-wal")).map_err(|error| error.to_string())?;
@@ -46,7 +46,7 @@ fn size(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// An empty file that only its owner can read, whatever a killed repair left there.
+/// Creates an empty file that only its owner can read, whatever a killed repair left there.
 fn fresh_file(path: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
     Ok(())
@@ -60,7 +60,7 @@ fn fill(copy: &Path, damaged: &Connector) -> Result<(), String> {
             limits::REPAIR_LOOK_AT_CLOCK,
             Some(move || since.elapsed() > limits::REPAIR_TIME),
         )?;
-        // Nothing is lost with the copy but the time it took: it is synced when it is whole.
+        // Losing the copy costs only the time it took, so sync it once at the end.
         connection.execute_batch(
             "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA temp_store = MEMORY; \
              PRAGMA foreign_keys = OFF; PRAGMA trusted_schema = OFF;",
@@ -72,16 +72,16 @@ fn fill(copy: &Path, damaged: &Connector) -> Result<(), String> {
     File::open(copy).and_then(|file| file.sync_all()).map_err(|error| error.to_string())
 }
 
-/// A path as SQLite takes it in a statement. Names that are no UTF-8 are not ours to guess at.
+/// A path in the form SQLite takes in a statement. We do not guess at names that are not UTF-8.
 fn attachable(path: &Path) -> String {
     String::from_utf8_lossy(path.as_os_str().as_bytes()).into_owned()
 }
 
-/// The inner error says what is not whole.
+/// The inner error says what is damaged.
 fn rows_into(mut connection: Connection) -> rusqlite::Result<Result<(), String>> {
     let version = connection.query_row("PRAGMA damaged.user_version", [], |row| row.get(0))?;
     migrations::apply_up_to(&mut connection, version)?;
-    // Of both files: no process writes to the damaged one while it is read.
+    // On both files: no process may write to the damaged one while we read it.
     connection.execute_batch("BEGIN IMMEDIATE")?;
     if let Some(lost) = damage_to_rows(&connection)? {
         return Ok(Err(lost));
@@ -113,7 +113,7 @@ fn tables(connection: &Connection, schema: &str, kinds: &[&str]) -> rusqlite::Re
     Ok(wanted.map(|(name, _)| name).collect())
 }
 
-/// Row by row, so that every index is made anew: `WHERE true` keeps SQLite from copying whole trees.
+/// Copies row by row, so that SQLite builds every index anew: `WHERE true` keeps it from copying whole trees.
 fn copy_rows(connection: &Connection, table: &str) -> rusqlite::Result<()> {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
     let mut statement = connection.prepare("SELECT name FROM pragma_table_xinfo(?1) WHERE hidden = 0")?;
@@ -125,7 +125,7 @@ fn copy_rows(connection: &Connection, table: &str) -> rusqlite::Result<()> {
         columns.push("rowid".into());
     }
     let (table, columns) = (quoted(table), columns.join(", "));
-    // An index that holds all columns would be read in the place of its table.
+    // SQLite would otherwise read an index that contains all columns instead of its table.
     let scanned = if is_virtual { "" } else { "NOT INDEXED" };
     connection.execute(
         &format!(
@@ -136,8 +136,8 @@ fn copy_rows(connection: &Connection, table: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// What the damaged file says about itself beyond its indexes. A row that is missing without a trace can't be
-/// read: where the tree of a table is damaged, nothing shows that all of it was found.
+/// What the damaged file says about damage beyond its indexes. Nothing reveals a row that vanished without a
+/// trace: if the tree of a table is damaged, we cannot know that we found all of it.
 fn damage_to_rows(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let rebuilt: Vec<i64> = connection
         .prepare(
@@ -162,7 +162,7 @@ fn damage_to_rows(connection: &Connection) -> rusqlite::Result<Option<String>> {
     Ok((count == limits::REPAIR_MAX_FINDINGS).then(|| "it is damaged in too many places".to_owned()))
 }
 
-/// Whether a finding is about what is made anew: trees of these roots, and pages that no tree has.
+/// Whether a finding concerns only what we rebuild: trees with these roots, and pages of no tree.
 fn concerns_indexes(finding: &str, rebuilt: &[i64]) -> bool {
     if let Some(tree) = finding.strip_prefix("Tree ") {
         let root = tree.split(' ').next().and_then(|number| number.parse().ok());

@@ -1,5 +1,4 @@
-//! Turns columns into the core's rows and back. What a column can't hold in our own writing is reported as
-//! corrupt.
+//! Converts columns to the core's rows and back. Reports values that we never write as corrupt.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,21 +13,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// In the order `session` reads them.
+/// In the order in which `session` reads them.
 pub(crate) const SESSION_COLUMNS: &str = "id, agent, workspace_root, model_json, parent_id, parent_message_id, \
      permissions_json, metadata_json, prompt_tokens, completion_tokens, reasoning_tokens, cache_read, cache_write, \
      cost_usd, created_at, updated_at, archived_at";
 
-/// In the order `message` reads them.
+/// In the order in which `message` reads them.
 pub(crate) const MESSAGE_COLUMNS: &str = "id, session_id, seq, role, metadata_json, created_at, updated_at";
 
-/// In the order `part` reads them.
+/// In the order in which `part` reads them.
 pub(crate) const PART_COLUMNS: &str = "id, message_id, session_id, \"index\", type, data_json, tool_call_id, \
      tool_state, created_at, updated_at";
 
 pub(crate) const PART_COLUMN_COUNT: usize = 10;
 
-/// In the order `segment` reads them.
+/// In the order in which `segment` reads them.
 pub(crate) const SEGMENT_COLUMNS: &str = "first_index, last_index, message_id, role, chunks";
 
 pub(crate) fn session(row: &Row<'_>) -> Result<SessionRow, Failure> {
@@ -67,7 +66,7 @@ pub(crate) fn message(row: &Row<'_>) -> Result<MessageRow, Failure> {
     })
 }
 
-/// `of` lends its ids: a message of many parts keeps one copy of them.
+/// `of` lends its ids, so that a message with many parts keeps one copy of them.
 pub(crate) fn part(row: &Row<'_>, of: &MessageRow) -> Result<PartRow, Failure> {
     let session_id = text(row, 2)?;
     let session_id =
@@ -95,7 +94,7 @@ fn part_of(row: &Row<'_>, message_id: MessageId, session_id: SessionId) -> Resul
     })
 }
 
-/// Size of a part's payload without copying it.
+/// The size of a part's payload, without copying it.
 pub(crate) fn part_bytes(row: &Row<'_>) -> Result<usize, Failure> {
     Ok(text(row, 5)?.len())
 }
@@ -127,7 +126,7 @@ pub(crate) fn json_text(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string(value).map_err(|error| Failure::corrupt(error.to_string()))
 }
 
-/// A directory: text where it is one, else its bytes, so that no name is lost or changed.
+/// A directory: as text if it is valid UTF-8, else as bytes, so that no name is lost or changed.
 pub(crate) fn path_value(path: &Path) -> ToSqlOutput<'_> {
     match path.to_str() {
         Some(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
@@ -135,7 +134,7 @@ pub(crate) fn path_value(path: &Path) -> ToSqlOutput<'_> {
     }
 }
 
-/// Indexes are i64 in SQLite.
+/// SQLite stores indexes as i64.
 pub(crate) fn signed(index: u64) -> Result<i64, Failure> {
     i64::try_from(index).map_err(|_| Failure::corrupt(format!("index {index} is out of range")))
 }

@@ -1,4 +1,4 @@
-//! Finds words in the full-text index and says where they stand. Never writes.
+//! Finds words in the full-text index and returns where they are. Never writes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,25 +13,25 @@ use crate::json_paths::HIDDEN_AT;
 use crate::search_words::Words;
 use crate::{limits, rows, search_words};
 
-/// Marks around a hit in what FTS5 gives back. No text can hold them unseen: where one does, it only looks like
-/// a hit.
+/// Marks around a hit in the output of FTS5. A text is unlikely to contain them; if one does, that place only
+/// looks like a hit.
 const OPEN: char = '\u{2}';
 const CLOSE: char = '\u{3}';
 
-/// A document with the words, not yet known to be one that may be shown.
+/// A document with the words, before we know whether we may show it.
 struct RankedDocument {
     document: i64,
     rank: f64,
 }
 
-/// One that may.
+/// A document that we may show.
 struct Found {
     document: i64,
     hit: SessionHit,
 }
 
-/// Whole words first. Longer ones that begin with them are looked for only if those are not enough: FTS5 reads
-/// every place of every such word, where it reads only the latest places of one word.
+/// Searches whole words first. Searches longer words that begin with them only if those are not enough: FTS5
+/// reads every place of every such word, but only the latest places of a single word.
 pub(crate) fn search(connection: &mut Connection, query: &SearchQuery) -> Result<Vec<SessionHit>, Failure> {
     let transaction = connection.transaction()?;
     let mut found: Vec<Found> = Vec::new();
@@ -48,15 +48,14 @@ pub(crate) fn search(connection: &mut Connection, query: &SearchQuery) -> Result
     Ok(found.into_iter().map(|one| one.hit).collect())
 }
 
-/// One hit for each.
+/// One hit for each place.
 type Place = (SessionId, Option<MessageId>);
 
 fn place(hit: &SessionHit) -> Place {
     (hit.session_id.clone(), hit.message.as_ref().map(|message| message.id.clone()))
 }
 
-/// The best of the latest matches, until there are enough of them: who is behind those is older and waits for a
-/// narrower question.
+/// The best of the latest matches, until there are enough. Older matches need a narrower question.
 fn matches(transaction: &Connection, expression: &str, query: &SearchQuery) -> Result<Vec<Found>, Failure> {
     let mut found: HashMap<Place, Found> = HashMap::new();
     let mut before = i64::MAX;
@@ -102,8 +101,8 @@ fn candidates(
     Ok(candidates)
 }
 
-/// The hit, if a person would expect it: not of a message that is hidden or still waits, nor of a session that
-/// was left out, or whose transcript is in the call that made it.
+/// The hit, if a person would expect it: not from a hidden or still queued message, nor from a session that was
+/// left out or whose transcript is in the call that made it.
 fn shown(
     transaction: &Connection,
     candidate: &RankedDocument,

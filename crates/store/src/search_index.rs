@@ -1,4 +1,4 @@
-//! Keeps the full-text index with the rows, in their commit; many parts at once wait for pieces of their own.
+//! Updates the full-text index in the same commit as the rows; many parts at once wait for separate pieces.
 //! Searches nothing.
 
 use attache_core::ids::SessionId;
@@ -10,12 +10,12 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use crate::failure::Failure;
 use crate::{limits, rows};
 
-/// When the parts of a batch are indexed.
+/// When we index the parts of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Indexing {
     /// In the same commit.
     Now,
-    /// In pieces afterwards: a batch of this size would hold up everybody else's.
+    /// In pieces afterwards: indexing a batch of this size would delay all other writers.
     Later,
 }
 
@@ -27,12 +27,12 @@ impl Indexing {
     }
 }
 
-/// What is left to be done, the more urgent first.
+/// What is left to do, the more urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backlog {
-    /// The words of something deleted are still there. A search does not find them.
+    /// The words of deleted documents are still in the index. Searches do not find them.
     ToRemove,
-    /// Sessions wait for being indexed.
+    /// Sessions wait for indexing.
     ToIndex,
     Empty,
 }
@@ -49,7 +49,7 @@ pub(crate) fn backlog(connection: &Connection) -> Result<Backlog, Failure> {
     })
 }
 
-/// Takes the words of some deleted documents out; of few, all.
+/// Removes the words of some deleted documents; if there are few, of all.
 pub(crate) fn remove_some(transaction: &Connection) -> Result<(), Failure> {
     let some = "SELECT id FROM search_removed LIMIT ?1";
     let mut some = transaction.prepare_cached(some)?;
@@ -63,7 +63,7 @@ pub(crate) fn remove_some(transaction: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The session's parts are read for the index later, from the beginning: those that are in it are found there.
+/// Marks the session for later indexing of all its parts; the pieces skip parts that are already in the index.
 pub(crate) fn index_later(transaction: &Connection, session: &SessionId) -> Result<(), Failure> {
     let mut later = transaction.prepare_cached(
         "INSERT INTO search_backlog (session_id) VALUES (?1) \
@@ -89,7 +89,7 @@ pub(crate) fn index_part(transaction: &Connection, row: &PartRow) -> Result<(), 
     }
 }
 
-/// Follows the title of a session; one without a title is not found by it.
+/// Updates the title of a session in the index; removes it if there is no title.
 pub(crate) fn index_title(
     transaction: &Connection,
     session: &SessionId,
@@ -120,7 +120,7 @@ fn insert_text(transaction: &Connection, id: i64, text: &str) -> Result<(), Fail
     Ok(())
 }
 
-/// What did not change costs a look: a log that is folded again after a crash puts the same parts again.
+/// An unchanged text costs only a lookup: folding a log again after a crash puts the same parts again.
 fn replace_text(transaction: &Connection, id: i64, text: &str) -> Result<(), Failure> {
     let mut same = transaction.prepare_cached("SELECT body = ?2 FROM search_text WHERE rowid = ?1")?;
     if same.query_row(params![id, text], |row| row.get::<_, bool>(0)).optional()? == Some(true) {
@@ -130,7 +130,7 @@ fn replace_text(transaction: &Connection, id: i64, text: &str) -> Result<(), Fai
     insert_text(transaction, id, text)
 }
 
-/// Works on the backlog in a transaction of its own: killed at any moment, the piece is done or still waits.
+/// Works on the backlog in its own transaction: if killed at any moment, the piece is done or still waits.
 pub(crate) fn work_on(connection: &mut Connection, backlog_now: Backlog) -> Result<Backlog, Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     match backlog_now {
@@ -143,9 +143,9 @@ pub(crate) fn work_on(connection: &mut Connection, backlog_now: Backlog) -> Resu
     Ok(left)
 }
 
-/// Some parts of the session that has waited longest.
+/// Indexes some parts of the session that has waited longest.
 fn index_piece(transaction: &Connection) -> Result<(), Failure> {
-    // Sessions by age, so that the numbers of documents follow time: a search looks at the latest first.
+    // Take sessions by age, so that document numbers follow time: a search looks at the latest first.
     let next = "SELECT session_id, after_rowid FROM search_backlog ORDER BY session_id LIMIT 1";
     let next: Option<(String, i64)> =
         transaction.prepare_cached(next)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
@@ -170,7 +170,7 @@ fn index_piece(transaction: &Connection) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The rowid of the last part that was looked at; `None` when all were.
+/// The rowid of the last part that we looked at; `None` if that was all.
 fn index_parts_after(
     transaction: &Connection,
     session: &SessionId,

@@ -1,17 +1,17 @@
-//! What a person typed as an expression of FTS5: every word quoted, so that none of it is syntax.
+//! Turns a typed question into an expression of FTS5: quotes every word, so that none of it is syntax.
 
 use crate::limits;
 
-/// What a word of the question asks for.
+/// What a word of the question matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Words {
     Whole,
-    /// From three characters on also longer ones that begin with it.
+    /// Words of three or more characters also match longer ones that begin with them.
     Beginnings,
 }
 
-/// Words and phrases that must all occur; `None` when nothing in it can be looked for. "What is in quotes"
-/// means itself; a quote that is not closed goes to the end.
+/// Words and phrases that must all occur; `None` if nothing in the question can be searched. A text in quotes
+/// is a phrase; an unclosed quote extends to the end.
 pub(crate) fn expression(typed: &str, words: Words) -> Option<String> {
     let mut terms: Vec<String> = Vec::new();
     for (nth, piece) in typed.split('"').enumerate() {
@@ -34,7 +34,7 @@ fn word(piece: &str, words: Words) -> Option<String> {
     Some(if tail >= 3 { format!("{quoted}*") } else { quoted })
 }
 
-/// `None` where there is nothing that a word is made of: it would match nothing.
+/// `None` if the piece contains no character of a word: it would match nothing.
 fn quoted(piece: &str) -> Option<String> {
     let plain: String =
         piece.chars().map(|character| if character == '\0' { ' ' } else { character }).collect();

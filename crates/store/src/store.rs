@@ -1,4 +1,4 @@
-//! The handle: hands writes to the writer's thread and reads to the readers. Knows no SQL.
+//! The handle: passes writes to the writer's thread and reads to the readers. Knows no SQL.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,7 +27,7 @@ use crate::search_index::Backlog;
 use crate::writer::{Pending, StoreWriter, Write, WriterJob};
 use crate::writer_queue::WriterQueue;
 
-/// One database, shared by everything in this process. Cheap to clone; the last one that is dropped closes it.
+/// One database, shared by everything in this process. Cheap to clone; dropping the last clone closes it.
 #[derive(Clone)]
 pub struct SqliteStore {
     inner: Arc<Inner>,
@@ -37,7 +37,7 @@ struct Inner {
     queue: mpsc::Sender<WriterJob>,
     reads: Reads,
     us: Arc<ProcessLock>,
-    /// Why a lock: taken out by the one who waits for the end of the thread.
+    /// A lock, so that the one caller who waits for the thread's end can take it out.
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -57,7 +57,8 @@ impl SqliteStore {
         Ok(Self { inner: Arc::new(Inner { queue, reads, us, writer: Mutex::new(Some(writer)) }) })
     }
 
-    /// Brings the search index up to date, in pieces between which others can write. Calls back after each.
+    /// Brings the search index up to date, in pieces between which others can write. Calls back after each
+    /// piece.
     pub async fn finish_index(&self, mut piece_done: impl FnMut()) -> StoreResult<()> {
         while self.work_on_index().await? != Backlog::Empty {
             piece_done();
@@ -65,7 +66,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Takes the words of everything that was deleted out of the search index, in pieces too.
+    /// Removes the words of everything deleted from the search index, in pieces, too.
     pub async fn finish_erasing(&self) -> StoreResult<()> {
         while self.work_on_index().await? == Backlog::ToRemove {}
         Ok(())
@@ -73,12 +74,12 @@ impl SqliteStore {
 
     async fn work_on_index(&self) -> StoreResult<Backlog> {
         let (answer, answered) = oneshot::channel();
-        // A queue that is gone drops the sender, which answers "closed".
+        // If the queue is gone, this drops the sender, which answers "closed".
         drop(self.inner.queue.send(WriterJob::Index(answer)));
         answered.await.unwrap_or_else(|_| Err(closed()))
     }
 
-    /// Finishes everything queued and ends the threads; what is asked for afterwards is refused as unavailable.
+    /// Finishes everything queued and ends the threads; later calls fail as unavailable.
     pub fn shutdown(&self) {
         self.inner.close();
     }
@@ -92,7 +93,8 @@ impl Inner {
         if self.queue.send(WriterJob::Stop).is_err() {
             tracing::error!("the writing thread was gone before it was stopped");
         }
-        // The last handle may die inside a callback on the writer's own thread, which can't wait for itself.
+        // The last handle may be dropped inside a callback on the writer's own thread, which cannot wait for
+        // itself.
         if writer.thread().id() != thread::current().id() && writer.join().is_err() {
             tracing::error!("the writing thread had panicked");
         }
@@ -109,7 +111,7 @@ impl Store for SqliteStore {
     fn commit(&self, batch: Batch, done: Done) {
         let job = WriterJob::Write(Write::Batch { batch, done: Pending::new(done) });
         if let Err(SendError(job)) = self.inner.queue.send(job) {
-            // After a shutdown dropping the job tells the caller, who must not be called back from in here.
+            // After a shutdown, dropping the job notifies the caller, which must not happen inside this call.
             drop(thread::Builder::new().spawn(move || drop(job)));
         }
     }
@@ -187,7 +189,7 @@ impl Leases for SqliteStore {
     ) -> BoxFuture<'static, StoreResult<LeaseGrant>> {
         let (answer, answered) = oneshot::channel();
         let write = Write::Lease { session: session.clone(), known, answer };
-        // A queue that is gone drops the sender, which answers "closed".
+        // If the queue is gone, this drops the sender, which answers "closed".
         drop(self.inner.queue.send(WriterJob::Write(write)));
         Box::pin(async move { answered.await.unwrap_or_else(|_| Err(closed())) })
     }
@@ -196,7 +198,7 @@ impl Leases for SqliteStore {
         let (answer, answered) = oneshot::channel();
         let asked = self.inner.queue.send(WriterJob::Follow(answer));
         Box::pin(async move {
-            // A closed store sees no changes any more; resolving would let the follower spin.
+            // A closed store sees no more changes; resolving would make the follower spin.
             if asked.is_err() || answered.await.is_err() {
                 std::future::pending::<()>().await;
             }

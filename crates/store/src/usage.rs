@@ -11,8 +11,8 @@ use rusqlite::Connection;
 use crate::failure::Failure;
 use crate::rows;
 
-/// Every answer once, also one that was rewound: it was paid for. A copy keeps the time of what was copied,
-/// which is before the copy itself was made, and does not count again.
+/// Counts every answer once, also a rewound one, because it was paid for. A copy keeps the time of the
+/// original, which is before the copy was made, and does not count again.
 pub(crate) fn usage(
     connection: &Connection,
     query: &UsageQuery,

@@ -1,4 +1,4 @@
-//! The one thread that writes: takes everything that waits, commits it in one transaction, then tells each
+//! The one thread that writes: takes all waiting writes, commits them in one transaction, then answers each
 //! caller.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,15 +29,15 @@ use beginning::{LogStart, begin};
 use followers::Followers;
 use indexing::leaves_backlog;
 
-/// What callers put into the queue. The queue has no bound: a caller must never wait here, and each session
-/// bounds what it has under way itself.
+/// What callers put into the queue. The queue has no limit: a caller must never wait here, and each session
+/// limits its own writes in progress.
 pub(crate) enum WriterJob {
     Write(Write),
-    /// Answered when another process has changed the database.
+    /// Answered after another process has changed the database.
     Follow(oneshot::Sender<()>),
-    /// Works on the backlog of the index at once, and says whether more of it waits.
+    /// Works on the backlog of the index at once, and answers whether more of it waits.
     Index(oneshot::Sender<StoreResult<Backlog>>),
-    /// Everything before it is finished, then the thread ends.
+    /// The thread finishes everything before it, then ends.
     Stop,
 }
 
@@ -46,7 +46,7 @@ pub(crate) enum Write {
     Lease { session: SessionId, known: Option<Epoch>, answer: oneshot::Sender<StoreResult<LeaseGrant>> },
 }
 
-/// A caller who waits. Told exactly once, even if the thread ends before its turn came.
+/// A waiting caller. Gets exactly one answer, even if the thread ends before its turn.
 pub(crate) struct Pending(Option<Done>);
 
 impl Pending {
@@ -54,7 +54,7 @@ impl Pending {
         Self(Some(done))
     }
 
-    /// A caller's panic is its own: the thread goes on for the others.
+    /// A panic in a caller's callback must not end the thread, which serves others, too.
     fn tell(&mut self, result: StoreResult<()>) {
         let Some(done) = self.0.take() else { return };
         if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
@@ -69,7 +69,7 @@ impl Drop for Pending {
     }
 }
 
-/// What one write came to.
+/// The result of one write.
 enum Outcome {
     Written,
     Lease(LeaseGrant),
@@ -79,17 +79,17 @@ pub(crate) struct StoreWriter {
     queue: Receiver<WriterJob>,
     connector: Arc<Connector>,
     us: Arc<ProcessLock>,
-    /// `None` after a failure that made it doubtful; opened again for the next group.
+    /// `None` after a failure that made it unreliable; the next group opens it again.
     connection: Option<Connection>,
     writers: WriterQueue,
     log: LogStart,
     followers: Followers,
-    /// Commits since the write-ahead log was last folded by us, and when the last one was.
+    /// Commits since we last folded the write-ahead log, and the time of the last one.
     unfolded: usize,
     written_at: Option<Instant>,
-    /// Whether the write-ahead log may hold what was deleted.
+    /// Whether the write-ahead log may contain deleted content.
     erased: Erased,
-    /// What is left to be indexed, as far as we know, and how long nothing else must be to do before that.
+    /// What is left to index, as far as we know, and how long the queue must be empty before we start.
     backlog: Backlog,
     backlog_pause: Duration,
 }
@@ -106,7 +106,7 @@ impl StoreWriter {
         let connection = Some(connection);
         let log = LogStart::ToBegin;
         let (unfolded, written_at, erased) = (0, None, Erased::All);
-        // Whoever was here before may have left some.
+        // An earlier process may have left some.
         let (backlog, backlog_pause) = (Backlog::ToIndex, limits::BACKLOG_AFTER);
         Self {
             queue,
@@ -153,7 +153,7 @@ impl StoreWriter {
         }
     }
 
-    /// Waits for something to do, then takes all that waits.
+    /// Waits for something to do, then takes everything that waits.
     fn collect(&mut self, group: &mut Vec<Write>) -> More {
         let first = match self.patience() {
             Some(patience) => match self.queue.recv_timeout(patience) {
@@ -195,7 +195,7 @@ impl StoreWriter {
         }
     }
 
-    /// How long to wait for a job before there is something else to do; `None` for as long as it takes.
+    /// How long to wait for a job before there is other work; `None` means without limit.
     fn patience(&self) -> Option<Duration> {
         let follow = (!self.followers.waiting.is_empty()).then(|| self.followers.due_in());
         let fold =
@@ -205,8 +205,8 @@ impl StoreWriter {
         follow.into_iter().chain(fold).chain(erase).chain(index).min()
     }
 
-    /// A reader may keep the log for a while: then it is tried again when nothing else is to do, and at the
-    /// next start the log is new anyway.
+    /// A reader may keep the log for a while: then we try again when idle, and the next start begins a new log
+    /// anyway.
     fn erase(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         match self.connector.erase_log(connection) {
@@ -215,8 +215,8 @@ impl StoreWriter {
         }
     }
 
-    /// Folds the write-ahead log into the database while no commit waits. Failing is no harm: it is tried
-    /// again, at the latest by SQLite itself when the log has grown large.
+    /// Folds the write-ahead log into the database while no commit waits. A failure does no harm: we try again,
+    /// and at the latest SQLite does so itself when the log has grown large.
     fn fold_when_idle(&mut self) {
         let idle = self.written_at.is_some_and(|at| at.elapsed() >= limits::IDLE_CHECKPOINT_AFTER);
         if !idle || self.unfolded < limits::IDLE_CHECKPOINT_COMMITS {
@@ -234,10 +234,11 @@ impl StoreWriter {
         }
     }
 
-    /// One outcome per write. A refused write is undone alone; a failing medium fails the whole group, because
-    /// its transaction is gone.
+    /// Returns one outcome per write. Undoes only a refused write; a failing medium fails the whole group,
+    /// because its transaction is gone.
     fn commit_group(&mut self, group: &[Write]) -> Vec<StoreResult<Outcome>> {
-        // Refusals are rare: first without savepoints, which cost a copy of every page a write touches.
+        // Refusals are rare, so try first without savepoints, which cost a copy of every page that a write
+        // touches.
         let outcomes = match self.try_group(group, Isolation::None) {
             Ok(Tried::Refused) => self.try_group(group, Isolation::Savepoints),
             tried => tried,
@@ -278,7 +279,7 @@ impl StoreWriter {
         connection.prepare_cached("COMMIT")?.execute([])?;
         if let LogStart::ToBegin = self.log {
             self.log = LogStart::Begun;
-            // What was committed stays committed: a failure here must not be told as one of the group.
+            // Committed data stays committed: do not report a failure here as one of the group.
             if let Err(error) = self.connector.synchronize(connection) {
                 tracing::warn!(%error, "the connection is opened anew");
                 self.connection = None;
@@ -287,9 +288,9 @@ impl StoreWriter {
         Ok(Tried::Committed(outcomes))
     }
 
-    /// Ends the transaction. A connection that can't even do that, or can't read afterwards, is opened anew
-    /// with the next group. Not without need: a fresh connection reads the write-ahead log from its file, and
-    /// might find there what has just been told to be lost.
+    /// Ends the transaction. If a connection cannot even do that, or cannot read afterwards, the next group
+    /// opens a new one. Only if necessary: a fresh connection reads the write-ahead log from its file, and
+    /// might find there what we have just reported as lost.
     fn recover(&mut self, failure: &Failure) {
         tracing::warn!(?failure, "a group of writes failed");
         if let Failure::Damaged(reason) = failure {
@@ -309,7 +310,7 @@ enum More {
     Nothing,
 }
 
-/// Whether each write of a group can be undone alone.
+/// Whether we can undo each write of a group alone.
 #[derive(Clone, Copy)]
 enum Isolation {
     None,
@@ -318,7 +319,7 @@ enum Isolation {
 
 enum Tried {
     Committed(Vec<StoreResult<Outcome>>),
-    /// Undone as a whole, because one write was refused and nothing held it apart from the others.
+    /// Undone as a whole, because one write was refused and no savepoint separated it from the others.
     Refused,
 }
 

@@ -1,4 +1,5 @@
-//! The opaque cursor of session/list: the place of the last session shown, with a check against mangled ones.
+//! The opaque cursor of session/list: the position of the last session shown, with a checksum against damaged
+//! cursors.
 
 use attache_core::ids::SessionId;
 use base64::Engine;
@@ -6,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::limits::ID_BYTES;
 
-/// Points behind this session in the order of `updated_at`, then id.
+/// Points after this session in the order of `updated_at`, then id.
 pub fn cursor(updated_at: i64, id: &SessionId) -> String {
     let mut bytes = updated_at.to_be_bytes().to_vec();
     bytes.extend_from_slice(id.as_str().as_bytes());
@@ -14,7 +15,7 @@ pub fn cursor(updated_at: i64, id: &SessionId) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// `None` when it is not one of ours.
+/// `None` if it is not one of our cursors.
 pub(super) fn place(cursor: &str) -> Option<(i64, SessionId)> {
     if cursor.len() > 2 * (ID_BYTES + 12) {
         return None;
@@ -29,7 +30,7 @@ pub(super) fn place(cursor: &str) -> Option<(i64, SessionId)> {
     Some((i64::from_be_bytes(*time), SessionId::new(id)))
 }
 
-/// FNV-1a: catches accidents. A forged cursor gains nothing.
+/// FNV-1a, which catches accidents. Forging a cursor gains nothing.
 fn checksum(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }

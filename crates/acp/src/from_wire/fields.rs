@@ -1,5 +1,5 @@
-//! Reads JSON parameters field by field and remembers where it is, so that every error names its field.
-//! Knows nothing of what the fields mean.
+//! Reads JSON parameters field by field and remembers the path, so that every error names its field. Does not
+//! know what the fields mean.
 
 use attache_rpc::ErrorObject;
 use serde_json::value::RawValue;
@@ -7,11 +7,11 @@ use serde_json::{Map, Value};
 
 use crate::limits::QUOTED_BYTES;
 
-/// A field that is not what it should be.
+/// A field with a wrong value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {reason}")]
 pub struct Invalid {
-    /// `prompt[2].data`; made of our own names and numbers, never of the input.
+    /// `prompt[2].data`; consists of our own names and numbers, never of input.
     pub path: String,
     /// What is wrong with it.
     pub reason: String,
@@ -30,7 +30,7 @@ impl From<Invalid> for ErrorObject {
     }
 }
 
-/// A JSON object whose fields are taken out one by one; what is left over is ignored.
+/// A JSON object from which we take fields one by one; the rest is ignored.
 #[derive(Debug)]
 pub(super) struct Object {
     path: String,
@@ -45,7 +45,8 @@ pub(super) struct Field {
 }
 
 impl Object {
-    /// The parameters of a message. Missing ones are an empty object: the error then names the missing field.
+    /// The parameters of a message. Missing parameters count as an empty object, so that the error names the
+    /// missing field.
     pub(super) fn params(params: Option<Box<RawValue>>) -> Result<Self, Invalid> {
         let Some(raw) = params else { return Ok(Self { path: String::new(), fields: Map::new() }) };
         match serde_json::from_str(raw.get()) {
@@ -63,14 +64,13 @@ impl Object {
         }
     }
 
-    /// `None` when the field is absent or null.
+    /// `None` if the field is absent or null.
     pub(super) fn optional(&mut self, name: &str) -> Option<Field> {
         let value = self.fields.remove(name).filter(|value| !value.is_null())?;
         Some(Field { path: self.path_of(name), value })
     }
 
-    /// A string, or nothing at all when the field is absent or anything else: the protocol says so for this
-    /// field.
+    /// A string, or `None` if the field is absent or anything else, as the protocol demands for this field.
     pub(super) fn lenient_string(&mut self, name: &str) -> Option<String> {
         self.optional(name)?.string().ok()
     }
@@ -79,7 +79,7 @@ impl Object {
         self.optional(name)?.value.as_i64()
     }
 
-    /// `_meta`, which may be anything; only an object has something to say.
+    /// `_meta`, which may be anything; only an object tells us something.
     pub(super) fn meta(&mut self) -> Option<Object> {
         self.optional("_meta")?.object().ok()
     }

@@ -1,9 +1,10 @@
-//! The methods that clients can call, each with a sentence. `from_wire` reads them; the reference lists them.
+//! The methods that clients can call, each with a sentence. `from_wire` reads them; the generated reference
+//! lists them.
 
 /// One method of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodEntry {
-    /// As it is called.
+    /// The method's name.
     pub name: &'static str,
     /// What it does, for people.
     pub what: &'static str,
@@ -42,7 +43,7 @@ pub const REQUESTS: [MethodEntry; 22] = [
     method("_attache/queue/edit", "Changes a prompt that waits."),
 ];
 
-/// What is sent without an id, and never answered.
+/// Messages without an id, which we never answer.
 pub const NOTIFICATIONS: [MethodEntry; 2] = [
     method(CANCEL, "Ends the turn under way; its prompt is answered `cancelled`."),
     method("$/cancel_request", "Gives up a request that was sent before."),

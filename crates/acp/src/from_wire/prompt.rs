@@ -1,5 +1,5 @@
-//! Prompt blocks to typed user parts. Opens, fetches and infers nothing; what a block says is stored as it was
-//! said.
+//! Converts prompt blocks to typed user parts. Opens, fetches and guesses nothing; stores what a block says
+//! unchanged.
 
 use std::borrow::Cow;
 
@@ -17,11 +17,11 @@ use crate::limits::{
     ATTACHMENT_BYTES, MEDIA_TYPE_BYTES, MESSAGE_ID_BYTES, RUNTIME_CONTEXT_BYTES, RUNTIME_CONTEXT_ITEMS,
 };
 
-/// The key under `_meta` that carries a client-minted message id, the message to fork from, and the stored one
-/// in answers.
+/// The key under `_meta` for a message id that the client made, for the message to fork from, and for the
+/// stored id in answers.
 pub const MESSAGE_ID_KEY: &str = "attache/messageId";
 
-/// The key under `_meta` that makes a prompt steer the turn under way.
+/// The key under `_meta` that makes a prompt steer the running turn.
 const STEER_KEY: &str = "attache/steer";
 
 pub(super) fn prompt(params: &mut Object) -> Result<Prompt, Invalid> {
@@ -50,7 +50,7 @@ fn arrival(field: Field) -> Result<Arrival, Invalid> {
     Ok(if field.boolean()? { Arrival::Steers } else { Arrival::Waits })
 }
 
-/// The message that `_meta` names, if it does.
+/// The message that `_meta` names, if any.
 pub(super) fn named_message(params: &mut Object) -> Result<Option<MessageId>, Invalid> {
     match params.meta() {
         Some(mut meta) => meta.optional(MESSAGE_ID_KEY).map(message_id).transpose(),
@@ -114,7 +114,7 @@ fn part(block: Field) -> Result<Part, Invalid> {
     }
 }
 
-/// Held to the same size as everything else that comes along.
+/// A text with the same size limit as every attachment.
 fn bounded_text(field: Field) -> Result<String, Invalid> {
     let path = field.path().to_owned();
     let text = field.string()?;
@@ -165,7 +165,7 @@ fn resource(mut resource: Object) -> Result<Part, Invalid> {
         data.insert("text".into(), text.into());
         return Ok(Part::Data { name: DataName::Context.into(), id: None, data: Value::Object(data) });
     }
-    // The media type is lenient here: the schema lets a bad one fall back to none.
+    // We are lenient about this media type: the schema lets a bad one count as absent.
     let media_type = resource
         .optional("mimeType")
         .and_then(|field| media_type(field).ok())
@@ -183,7 +183,7 @@ fn file(data: Field, media_type: String, marks: Marks<'_>) -> Result<Part, Inval
     url.push_str(";base64,");
     url.push_str(&data);
     if !data.ends_with('=') {
-        // Stored padded, so that every later reader may be strict.
+        // Store it padded, so that every later reader may be strict.
         url.extend(std::iter::repeat_n('=', (4 - data.len() % 4) % 4));
     }
     Ok(Part::File {
@@ -194,8 +194,8 @@ fn file(data: Field, media_type: String, marks: Marks<'_>) -> Result<Part, Inval
     })
 }
 
-/// Checks without holding the decoded bytes: an attachment may have 20 MiB. Clients disagree about padding, so
-/// it may be missing, but not wrong.
+/// Checks without holding the decoded bytes, because an attachment may have 20 MiB. Padding may be missing,
+/// because clients disagree about it, but must not be wrong.
 fn check_base64(data: &str) -> Result<(), String> {
     let digits = data.trim_end_matches('=');
     if digits.len() * 3 / 4 > ATTACHMENT_BYTES {
@@ -210,7 +210,8 @@ fn check_base64(data: &str) -> Result<(), String> {
     if well_formed { Ok(()) } else { Err("invalid base64".to_owned()) }
 }
 
-/// A type and a subtype, perhaps parameters. It becomes part of a data url, so nothing in it may end one.
+/// A type and a subtype, perhaps with parameters. It becomes part of a data url, so it must not contain
+/// anything that ends one.
 fn media_type(field: Field) -> Result<String, Invalid> {
     let path = field.path().to_owned();
     let text = field.string()?;

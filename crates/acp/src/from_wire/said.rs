@@ -1,4 +1,4 @@
-//! What a client's user said to questions: a filled form, or one chosen option at a time. Checks shapes only.
+//! A user's answers to questions: a filled form, or one chosen option at a time. Checks only shapes.
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationResponse, ElicitationAction, ElicitationContentValue, RequestPermissionOutcome,
@@ -14,7 +14,7 @@ use crate::to_wire::{
     CONSENT_DECLINED, CONSENT_FIELD, CONSENT_GIVEN, MORE_CHOICES, choice_id, field_name, has_more_choices,
 };
 
-/// A filled form. One that was put aside is no answer, one that was turned away ends the turn.
+/// A filled form. A declined form is no answer; a cancelled one ends the turn.
 pub fn form(questions: &[Question], response: &RawValue) -> Answer {
     let Ok(response) = serde_json::from_str::<CreateElicitationResponse>(response.get()) else {
         return Answer::Unsaid;
@@ -29,12 +29,12 @@ pub fn form(questions: &[Question], response: &RawValue) -> Answer {
             };
             Answer::Said(questions.iter().enumerate().map(answer).collect())
         }
-        // Declined, or an action of a later protocol.
+        // The user declined, or the action belongs to a later protocol.
         _ => Answer::Unsaid,
     }
 }
 
-/// What was said to a form of somebody else than the agent.
+/// The user's answer to a form that does not come from the agent.
 pub fn filled(response: &RawValue) -> FormAnswer {
     let Ok(response) = serde_json::from_str::<CreateElicitationResponse>(response.get()) else {
         return FormAnswer::Dismissed;
@@ -45,12 +45,12 @@ pub fn filled(response: &RawValue) -> FormAnswer {
             fields.map_or(FormAnswer::Dismissed, FormAnswer::Filled)
         }
         ElicitationAction::Decline => FormAnswer::Declined,
-        // Cancelled, or an action of a later protocol.
+        // The user cancelled, or the action belongs to a later protocol.
         _ => FormAnswer::Dismissed,
     }
 }
 
-/// One more thing that a call would do: only the very option lets it.
+/// Whether a call may do one more thing: only the exact option permits it.
 pub fn permitted(response: &RawValue) -> PermitAnswer {
     match serde_json::from_str::<RequestPermissionResponse>(response.get()).map(|said| said.outcome) {
         Ok(RequestPermissionOutcome::Selected(chosen)) if &*chosen.option_id.0 == "allow_once" => {
@@ -60,7 +60,7 @@ pub fn permitted(response: &RawValue) -> PermitAnswer {
     }
 }
 
-/// The form about a project: only a clear answer counts. One that was turned away says nothing.
+/// The form about a project: only a clear answer counts. A cancelled form says nothing.
 pub fn consent(response: &RawValue) -> Option<ConsentAnswer> {
     let response = serde_json::from_str::<CreateElicitationResponse>(response.get()).ok()?;
     match response.action {
@@ -72,12 +72,12 @@ pub fn consent(response: &RawValue) -> Option<ConsentAnswer> {
             _ => None,
         },
         ElicitationAction::Decline => Some(ConsentAnswer::Declined),
-        // Turned away, or an action of a later protocol.
+        // The user cancelled, or the action belongs to a later protocol.
         _ => None,
     }
 }
 
-/// What a field holds. A choice that was not offered counts as the words it is.
+/// The value of a field. A choice that we did not offer counts as text.
 fn said(question: &Question, value: ElicitationContentValue) -> Said {
     match value {
         ElicitationContentValue::StringArray(labels) => {
@@ -102,16 +102,16 @@ fn short(text: String) -> String {
     }
 }
 
-/// What was chosen among options.
+/// The user's choice among options.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Picked {
     /// An answer.
     Said(Said),
-    /// The next choices are wanted.
+    /// The user wants to see the next choices.
     More,
 }
 
-/// One choice among the options from `first` on; `Err` is an answer to all questions at once.
+/// One choice among the options from `first` on; `Err` answers all questions at once.
 pub fn choice(question: &Question, first: usize, response: &RawValue) -> Result<Picked, Answer> {
     let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(response.get()) else {
         return Err(Answer::Unsaid);

@@ -1,5 +1,5 @@
-//! The MCP servers of a session request. Checks shapes; whether a command or an address exists is found out
-//! when the server is started.
+//! The MCP servers of a session request. Checks only shapes: whether a command or an address exists shows when
+//! the server starts.
 
 use attache_core::ports::mcp::{
     HiddenText, OAuthSettings, ServerDeadlines, ServerEntry, ServerOrigin, ServerRights, ServerSampling,
@@ -49,7 +49,7 @@ fn url(server: &mut Object) -> Result<String, Invalid> {
     server.required("url")?.string()
 }
 
-/// A list that has to be there; null means an empty one.
+/// A list that must be present; null means an empty one.
 fn list(server: &mut Object, key: &str) -> Result<Vec<Field>, Invalid> {
     if !server.has(key) {
         server.required(key)?;

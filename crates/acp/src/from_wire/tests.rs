@@ -1,4 +1,4 @@
-//! What each method's parameters become, and how each bad one is named.
+//! What each method's parameters become, and how we report each bad parameter.
 
 use attache_core::part::Part;
 use attache_core::ports::store::ListedSessions;
@@ -13,7 +13,7 @@ fn read(method: &str, params: Value) -> Result<ClientRequest, ErrorObject> {
     request(method, Some(serde_json::value::to_raw_value(&params).unwrap()))
 }
 
-/// The message of the refusal, after checking what every refusal has in common.
+/// The message of the refusal, after checking what all refusals have in common.
 fn refused(method: &str, params: Value) -> String {
     let error = read(method, params).unwrap_err();
     assert_eq!(error.code, code::INVALID_PARAMS);
@@ -25,7 +25,7 @@ fn methods() -> impl Iterator<Item = &'static str> {
     REQUESTS.iter().map(|method| method.name)
 }
 
-/// The table is what the reference shows; a method that is read and not in it would be nowhere.
+/// The reference shows this table; a method that we read but do not list would be missing there.
 #[test]
 fn the_table_has_every_method_that_is_read_and_no_other() {
     let source = include_str!("../from_wire.rs");

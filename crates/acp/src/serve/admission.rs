@@ -1,5 +1,5 @@
-//! Which sessions the clients of a host may know of: on a host that is held to some directories, those that
-//! work there. Sessions that are opened are checked by their places besides.
+//! Which sessions the clients of a host may know of: if the host is restricted to some directories, only the
+//! sessions that work there. Opening a session also checks its directories.
 
 use attache_core::hub::HubError;
 use attache_core::ids::SessionId;
@@ -10,12 +10,13 @@ use super::failure::error_object;
 use super::router::ClientConnection;
 
 impl ClientConnection {
-    /// For requests that name a session which need not be open: one elsewhere is as good as none.
+    /// For requests about a session that need not be open: one outside the allowed directories counts as
+    /// missing.
     pub(super) async fn check_known(&self, session_id: &SessionId) -> Result<(), ErrorObject> {
         if self.agent.host.admitted(Vec::new()).is_none() {
             return Ok(());
         }
-        // A session that does not exist is told by who looks for it.
+        // The code that looks for the session reports a missing one.
         let Ok(root) = self.agent.hub.root(session_id).await else { return Ok(()) };
         let Some(admitted) = self.agent.host.admitted(vec![root]) else { return Ok(()) };
         match admitted.await[..] {

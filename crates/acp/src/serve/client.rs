@@ -1,4 +1,4 @@
-//! The person behind a connection, as the core asks them.
+//! The person behind a connection, in the form the core asks them.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ use crate::to_wire::{
 #[derive(Debug)]
 pub(super) struct AcpClient {
     peer: Peer,
-    /// Weak: the session holds this client, and the forwarder keeps it in the session.
+    /// Weak, because the session holds this client, and the forwarder keeps the client in the session.
     forwarder: mpsc::WeakUnboundedSender<ForwarderCommand>,
-    /// What the client does itself.
+    /// What the client does itself, such as files and terminals.
     side: ClientDelegate,
     forms: Forms,
 }
@@ -67,7 +67,7 @@ impl AcpClient {
         self.forms == Forms::Shown
     }
 
-    /// What the user says about a project's own configuration; `None`: nothing.
+    /// The user's answer about a project's own configuration; `None` if there is no answer.
     pub(super) async fn consent(
         &self,
         session: &SessionId,
@@ -78,19 +78,21 @@ impl AcpClient {
         from_wire::consent(&response)
     }
 
-    /// Waits until the client was shown every entry below this index; not at all where nothing is shown.
+    /// Waits until the client has received every entry below this index; does not wait if nothing is being
+    /// shown.
     pub(super) async fn shown_up_to(&self, index: u64) {
         let (go, shown) = oneshot::channel();
         let Some(forwarder) = self.forwarder.upgrade() else { return };
         if forwarder.send(ForwarderCommand::Shown(index, go)).is_ok() {
-            // A forwarder that has left drops it, which ends the wait.
+            // A forwarder that has ended drops the sender, which ends the wait.
             drop(shown.await);
         }
     }
 }
 
 impl Client for AcpClient {
-    /// The question follows the updates that show its call. Dropping the future withdraws it from the client.
+    /// Asks after the updates that show the question's call. Dropping the future withdraws the question from
+    /// the client.
     fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer> {
         let shown = self.forwarder.upgrade().map(|forwarder| when_shown(&forwarder, &ask));
         let (peer, forms) = (self.peer.clone(), self.forms);
@@ -163,8 +165,8 @@ async fn mode_switch(peer: &Peer, ask: &Ask, proposal: &ModeProposal) -> Result<
     Ok(answer(&response, None, None))
 }
 
-/// One form where the client has them; else a few choices each, one after the other, as options. Other
-/// questions are for the model to ask in its text.
+/// One form if the client supports forms; else questions with few choices one after the other, as options. The
+/// model must ask other questions in its text.
 async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> Result<Answer, Answer> {
     match forms {
         Forms::Shown => {
@@ -183,7 +185,7 @@ async fn said(peer: &Peer, forms: Forms, ask: &Ask, questions: &[Question]) -> R
     }
 }
 
-/// One question by its options, some at a time.
+/// One question with its choices as options, some at a time.
 async fn chosen(peer: &Peer, ask: &Ask, question: &Question) -> Result<Said, Answer> {
     let mut first = 0;
     loop {
@@ -196,7 +198,7 @@ async fn chosen(peer: &Peer, ask: &Ask, question: &Question) -> Result<Said, Ans
     }
 }
 
-/// Puts a question to the client; a failure counts as `failed`, a lost connection as none.
+/// Sends a question to the client; a failure counts as `failed`, a lost connection as no answer.
 async fn put(
     peer: &Peer,
     method: &str,
@@ -222,12 +224,12 @@ fn when_shown(forwarder: &mpsc::UnboundedSender<ForwarderCommand>, ask: &Ask) ->
         WhenAsked::CallAsked => ForwarderCommand::Question { call_id: ask.call_id.clone(), go },
         WhenAsked::Shown(index) => ForwarderCommand::Shown(index, go),
     };
-    // A forwarder that has left drops the command, which ends the wait.
+    // A forwarder that has ended drops the command, which ends the wait.
     drop(forwarder.send(command));
     shown
 }
 
-/// Only an option that we offered is an answer; anything else rejects.
+/// Only an option that we offered counts; anything else rejects.
 fn answer(response: &RawValue, rule_name: Option<&str>, edits_name: Option<&str>) -> Answer {
     let Ok(response) = serde_json::from_str::<RequestPermissionResponse>(response.get()) else {
         return Answer::RejectOnce;

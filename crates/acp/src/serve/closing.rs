@@ -1,5 +1,5 @@
-//! The close of a session that this connection has open: the forwarder ends first, then what was asked behind
-//! the close is done or refused.
+//! Closes a session that this connection has open: the forwarder ends first, then we do or refuse the requests
+//! that came after the close.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ use super::links::ClosingToken;
 use super::router::ClientConnection;
 
 impl ClientConnection {
-    /// `closed` has been asked for already. The next forwarder may start only when this one has nothing more to
-    /// show, else a load behind the close would be shown the end of the old run after its replay.
+    /// The caller has already requested `closed`. The next forwarder may start only after this one has shown
+    /// everything: otherwise a load after the close would show the end of the old run after its replay.
     pub(super) fn close_in_task(
         self: &Arc<Self>,
         token: ClosingToken,
@@ -35,7 +35,7 @@ impl ClientConnection {
             }
             let (left, gone) = oneshot::channel();
             send(&forwarder, ForwarderCommand::Stop(StopForwarding { responder, left }));
-            // A forwarder that went with its connection has ended as well.
+            // If the forwarder went with its connection, it has ended as well.
             drop(gone.await);
             let state = &mut *connection.lock();
             let waited = state.links.closed(token).unwrap_or_default();

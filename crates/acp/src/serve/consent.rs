@@ -1,6 +1,6 @@
-//! Asks the client of a session, once, whether the project's own configuration may count. Only a client that
-//! shows forms is asked: a permission request belongs to a call, and there is none. Others are told of
-//! `/trust`.
+//! Asks the client of a session, once, whether the project's own configuration may take effect. Asks only
+//! clients that show forms: a permission request belongs to a call, and there is none. Tells other clients
+//! about `/trust`.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use attache_core::ports::projects::ConsentAnswer;
 
 use super::client::AcpClient;
 
-/// Behind the answer to the request that opened the session; nothing waits for it.
+/// Asks after the answer to the request that opened the session; nothing waits for it.
 pub(super) fn ask(hub: Hub, handle: SessionHandle, client: Arc<AcpClient>) {
     tokio::spawn(async move {
         if !client.shows_forms() {

@@ -1,5 +1,5 @@
-//! What a client does for a session instead of this machine, asked over its connection: texts and terminals.
-//! Decides nothing about what may be touched; the core and the tools did before they ask here.
+//! What a client does for a session instead of this machine: texts and terminals, over its connection. Does not
+//! decide what may be touched; the core and the tools decided that before they ask here.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::from_wire;
 use crate::limits::{FS_DEADLINE, REFUSAL_CHARS, SILENCES, TERMINAL_DEADLINE};
 use crate::to_wire::{address_request, foreign_form, permit_request};
 
-/// What a client said in `initialize` that it does itself, as far as it is wanted.
+/// What the client offered in `initialize` to do itself, as far as we want it.
 pub(super) fn offers(capabilities: &ClientCapabilities, wanted: ClientFs) -> Offers {
     let elicitation = capabilities.elicitation.as_ref();
     let forms = elicitation.is_some_and(|elicitation| elicitation.supports_form());
@@ -47,8 +47,8 @@ pub(super) fn offers(capabilities: &ClientCapabilities, wanted: ClientFs) -> Off
     }
 }
 
-/// One client's side of one session. It lives as long as the connection's link to the session, loads included,
-/// so that what it learned of the client's patience holds for the session.
+/// One client's side of one session. Lives as long as the connection's link to the session, across loads, so
+/// that what it learned about the client's response times lasts for the session.
 #[derive(Clone, Debug)]
 pub(super) struct ClientDelegate(Arc<DelegateRequests>);
 
@@ -58,11 +58,11 @@ pub(super) struct DelegateRequests {
     hub: Hub,
     session_id: SessionId,
     offers: Offers,
-    /// Weak: the session holds this, and the forwarder keeps it in the session.
+    /// Weak, because the session holds this, and the forwarder keeps it in the session.
     forwarder: mpsc::WeakUnboundedSender<ForwarderCommand>,
-    /// Requests about texts that got no answer, in a row. It stays where it is once it has reached its limit.
+    /// How many requests about texts in a row got no answer. At its limit it no longer changes.
     silences: AtomicU32,
-    /// Terminals are not asked for any more.
+    /// Set if we no longer ask for terminals.
     no_terminals: AtomicBool,
 }
 
@@ -81,7 +81,7 @@ impl ClientDelegate {
 }
 
 impl Delegate for ClientDelegate {
-    /// Nothing of a client that is gone: the editor's side of things went with it, and the run goes on here.
+    /// A client that has gone offers nothing: the editor's side went with it, and the run continues here.
     fn offers(&self) -> Offers {
         let DelegateRequests { peer, offers, silences, no_terminals, .. } = &*self.0;
         if peer.is_closed() {
@@ -152,8 +152,8 @@ impl Delegate for ClientDelegate {
         let requests = self.0.clone();
         Box::pin(async move {
             let response = requests.ask_for_text("fs/write_text_file", &request).await?;
-            // An object or nothing, whatever is in it, says that it was written. Words say why not: avante
-            // sends its errors so.
+            // Any object, or nothing, means that the client wrote the file. A string means that it did not:
+            // avante sends its errors that way.
             match serde_json::from_str::<String>(response.get()) {
                 Ok(words) => Err(DelegateError::Refused(short(&words))),
                 Err(_) => Ok(()),
@@ -215,7 +215,7 @@ impl DelegateRequests {
         &self.session_id
     }
 
-    /// One request of a tool.
+    /// Sends one request of a tool.
     pub(super) async fn ask(
         &self,
         method: &str,
@@ -226,12 +226,12 @@ impl DelegateRequests {
             RequestError::Remote(error) => DelegateError::Refused(short(&error.message)),
             RequestError::Deadline => DelegateError::Silent,
             RequestError::Closed => DelegateError::Gone,
-            // Only a path that is no Unicode: it can't be named to a client.
+            // Only a path that is not Unicode, which we cannot name to a client.
             RequestError::Encode(error) => DelegateError::Refused(short(&error.to_string())),
         })
     }
 
-    /// The same about a text: who stays silent too often is not asked any more.
+    /// The same for a text: we stop asking a client that stays silent too often.
     async fn ask_for_text(
         &self,
         method: &str,
@@ -272,11 +272,11 @@ impl DelegateRequests {
         }
     }
 
-    /// Resolves when the client has been shown the terminal in its call, or will never be.
+    /// Resolves when the client has received the terminal in its call, or never will.
     fn when_shown(&self, terminal_id: &str) -> oneshot::Receiver<()> {
         let (go, shown) = oneshot::channel();
         if let Some(forwarder) = self.forwarder.upgrade() {
-            // A forwarder that has left drops the command, which ends the wait.
+            // A forwarder that has ended drops the command, which ends the wait.
             drop(forwarder.send(ForwarderCommand::Terminal { terminal_id: terminal_id.to_owned(), go }));
         }
         shown
@@ -288,7 +288,7 @@ pub(super) fn read<T: DeserializeOwned>(response: &RawValue) -> Result<T, Delega
         .map_err(|error| DelegateError::Refused(short(&format!("its answer could not be read: {error}"))))
 }
 
-/// A client's own words reach the model: as many as a sentence has.
+/// At most `REFUSAL_CHARS` characters of a client's own words, which the model reads.
 fn short(message: &str) -> String {
     match message.char_indices().nth(REFUSAL_CHARS) {
         Some((cut, _)) => format!("{}…", &message[..cut]),

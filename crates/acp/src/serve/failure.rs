@@ -1,4 +1,4 @@
-//! Failures of the hub and ends of turns as JSON-RPC answers.
+//! Converts failures of the hub and ends of turns to JSON-RPC answers.
 
 use agent_client_protocol_schema::v1::{PromptResponse, StopReason};
 use attache_core::chunk::FinishReason;
@@ -24,7 +24,7 @@ pub(super) fn error_object(error: &HubError) -> ErrorObject {
     }
 }
 
-/// A session that this connection has not opened, or that does not exist.
+/// This connection has not opened the session, or it does not exist.
 pub(super) fn unknown_session(id: &SessionId) -> ErrorObject {
     not_found(id, format!("there is no open session {id}; load or resume it first"))
 }
@@ -33,7 +33,7 @@ fn not_found(id: &SessionId, message: String) -> ErrorObject {
     ErrorObject::resource_not_found(message, json!({ "sessionId": id }))
 }
 
-/// What a prompt is answered with.
+/// The answer to a prompt.
 pub(super) fn prompt_answer(outcome: &TurnOutcome) -> Result<PromptResponse, ErrorObject> {
     let stop_reason = stop_reason(&outcome.end)?;
     let meta = Map::from_iter([(MESSAGE_ID_KEY.to_owned(), json!(outcome.message_id))]);

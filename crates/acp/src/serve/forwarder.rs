@@ -1,5 +1,5 @@
 //! Forwards the entries of one session to one client, in order, with the answers that belong between them. A
-//! client that reads slowly holds up its own forwarder and nothing else.
+//! slow client delays only its own forwarder.
 
 mod commands;
 
@@ -25,32 +25,32 @@ use super::router::ClientConnection;
 use crate::limits::{ANSWER_TIME, BATCH_BYTES, READ_RETRIES, READ_RETRY};
 use crate::to_wire::{WireView, write_updates};
 
-/// What a forwarder is told to do.
+/// Commands to a forwarder.
 #[derive(Debug)]
 pub(super) enum ForwarderCommand {
-    /// A new start: the answer's place depends on what is replayed.
+    /// Start again; the replay decides where the answer comes.
     Start(Box<StartForwarding>),
-    /// A question may be asked once its call has been shown.
+    /// Release the question once its call has been shown.
     Question {
         call_id: CallId,
         go: oneshot::Sender<()>,
     },
-    /// The terminal may be released once its call shows it.
+    /// Release the terminal once its call shows it.
     Terminal {
         terminal_id: String,
         go: oneshot::Sender<()>,
     },
     Ended(EndedPrompt),
-    /// Something is to be answered once every entry below this index has been shown.
+    /// Answer this once every entry below this index has been shown.
     Shown(u64, oneshot::Sender<()>),
-    /// The session is closed: answer this when no other answer is due, then end.
+    /// The session closes: answer this after all other answers, then end.
     Stop(StopForwarding),
 }
 
 #[derive(Debug)]
 pub(super) struct StopForwarding {
     pub(super) responder: Responder,
-    /// Dropped when nothing more comes from this forwarder, which is what the other end waits for.
+    /// Dropped when this forwarder sends nothing more; the other end waits for that.
     pub(super) left: oneshot::Sender<()>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Forwarder {
     own: Arc<OwnPrompts>,
     commands: mpsc::UnboundedReceiver<ForwarderCommand>,
     position: Option<ReadPosition>,
-    /// The calls of the run that a question was recorded for. One is put at a time; an agent that lives
+    /// The calls of the run for which a question was recorded. We ask one at a time; an agent that runs
     /// elsewhere may have more of them waiting.
     asked_about: HashSet<CallId>,
     questions: Vec<(CallId, oneshot::Sender<()>)>,
@@ -79,19 +79,19 @@ pub(super) struct Forwarder {
     awaited: Vec<(u64, oneshot::Sender<()>)>,
     /// The prompt of this connection whose turn began last.
     begun: Option<u64>,
-    /// Commands that came while something else was waited for.
+    /// Commands that arrived while the forwarder waited for something else.
     deferred: VecDeque<ForwarderCommand>,
     stopping: Option<StopForwarding>,
     buffer: Vec<u8>,
     failures: u32,
-    /// What can be typed, once the client was told.
+    /// The slash commands, after the client got the first list.
     slash_commands: Option<CommandsFeed>,
 }
 
-/// A terminal that a tool releases once the client has been shown it.
+/// A terminal that a tool releases once the client has received it.
 struct AwaitedTerminal {
     terminal_id: String,
-    /// Written out with what is flushed next.
+    /// Written to the buffer, which goes out with the next flush.
     written: bool,
     go: oneshot::Sender<()>,
 }
@@ -99,13 +99,13 @@ struct AwaitedTerminal {
 /// Where the forwarder reads in the journal.
 struct ReadPosition {
     live: Subscription,
-    /// Held to stay in the session.
+    /// Held so that this connection stays in the session.
     _participant: Participant,
-    /// Below this a load repeats everything, also what this client said itself.
+    /// Below this index, a load repeats everything, even what this client itself said.
     own_from: u64,
 }
 
-/// Why a forwarder stops what it is doing.
+/// Why a forwarder stops its work.
 enum Interruption {
     /// The client is gone.
     Closed,
@@ -182,7 +182,7 @@ impl Forwarder {
             ForwarderCommand::Start(start) => return self.begin(*start).await,
             ForwarderCommand::Question { call_id, go } => self.questions.push((call_id, go)),
             ForwarderCommand::Terminal { terminal_id, go } => {
-                // A call that was dropped no longer waits for its terminal.
+                // If the call was dropped, it no longer waits for its terminal.
                 self.terminals.retain(|awaited| !awaited.go.is_closed());
                 self.terminals.push(AwaitedTerminal { terminal_id, written: false, go });
             }
@@ -194,7 +194,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Replays what belongs before the answer, answers, and goes on with the live entries.
+    /// Replays what belongs before the answer, answers, and continues with the live entries.
     async fn begin(&mut self, start: StartForwarding) -> Result<(), Interruption> {
         let StartForwarding { attachment, responder, result } = start;
         let Attachment { replay, mut live, head, chosen: _, commands, participant } = attachment;
@@ -204,7 +204,7 @@ impl Forwarder {
             self.position = Some(ReadPosition { live, _participant: participant, own_from: 0 });
             return self.tell_first_commands(commands).await;
         };
-        // The old position, if any, is given up: the replay has everything that it would still have shown.
+        // Drop the old position, if any: the replay contains everything that it would still have shown.
         self.position = None;
         let replayed = async {
             while let Some(segment) = replay.next().await.map_err(Interruption::Store)? {
@@ -233,8 +233,8 @@ impl Forwarder {
                     Interruption::Withdrawn | Interruption::Closed => ErrorObject::request_cancelled(),
                     Interruption::Store(error) => ErrorObject::internal(error.to_string()),
                 });
-                // Nothing was shown whole; what is live still reaches the client, so that its prompts are
-                // answered.
+                // The replay is incomplete; send live entries all the same, so that the client's prompts get
+                // answers.
                 self.buffer.clear();
                 self.position = Some(ReadPosition { live, _participant: participant, own_from: head });
                 Err(stop)
@@ -242,8 +242,8 @@ impl Forwarder {
         }
     }
 
-    /// The session has answered a prompt before it begins the next one, but that answer takes another way here:
-    /// nothing of the next turn is shown before it.
+    /// The session has answered a prompt before the next turn begins, but that answer reaches us by another
+    /// channel: show nothing of the next turn before it.
     async fn answer_previous_prompt(&mut self, segment: &SharedSegment) {
         let number = self.own.number_of(&segment.message_id).filter(|_| segment.role == Role::User);
         let Some(number) = number else { return };
@@ -268,7 +268,7 @@ impl Forwarder {
         Ok(())
     }
 
-    /// Writes the updates of a segment; what this client said itself from `own_from` on it knows already.
+    /// Writes the updates of a segment; skips what this client itself said from `own_from` on.
     async fn show(&mut self, segment: &SharedSegment, own_from: u64) -> Result<(), Interruption> {
         let own = segment.role == Role::User
             && segment.first_index >= own_from
@@ -304,14 +304,14 @@ impl Forwarder {
         if let Some(pace) = &self.pace {
             pace.room_for(&self.session_id).await;
         }
-        // Given away whole: a thousand idle forwarders must not keep a thousand buffers.
+        // Give the buffer away completely: a thousand idle forwarders must not keep a thousand buffers.
         let lines = std::mem::take(&mut self.buffer);
         self.peer.send_lines(lines).await.map_err(|_| Interruption::Closed)
     }
 
-    /// Gives the answers and questions that belong before the next entry.
+    /// Sends the answers and questions that belong before the next entry.
     fn give_answers(&mut self) {
-        // Without a position nothing more is shown, so there is nothing to wait for.
+        // Without a position we show nothing more, so there is nothing to wait for.
         let cursor = self.position.as_ref().map_or(u64::MAX, |position| position.live.cursor());
         for ended in self.ended.extract_if(.., |ended| ended.after_index() <= cursor) {
             self.own.forget(ended.number);
@@ -334,8 +334,8 @@ impl Forwarder {
         }
     }
 
-    /// The log can't be read: a little later perhaps. In the end the prompts are answered without their
-    /// updates, which a load will bring.
+    /// The log is unreadable: waits and tries again. In the end answers the prompts without their updates,
+    /// which a later load will bring.
     async fn wait_for_store(&mut self, error: &StoreError) {
         self.failures += 1;
         tracing::warn!(%error, failures = self.failures, "updates can't be read");
@@ -351,7 +351,7 @@ impl Forwarder {
         }
     }
 
-    /// Answers what is still owed, also if updates were lost.
+    /// Sends the answers still owed, even if updates were lost.
     fn finish(self) {
         for ended in self.ended {
             ended.answer();
@@ -373,7 +373,7 @@ async fn next_command(
     }
 }
 
-/// The next entries; never ends without a position to read from.
+/// The next entries; without a position, waits for ever.
 async fn next_segment(position: &mut Option<ReadPosition>) -> Result<SharedSegment, StoreError> {
     match position {
         Some(position) => position.live.next().await,
@@ -381,7 +381,7 @@ async fn next_segment(position: &mut Option<ReadPosition>) -> Result<SharedSegme
     }
 }
 
-/// Whether this is what a call looks like with the terminal in it.
+/// Whether this chunk shows a call with this terminal in it.
 fn shows_terminal(chunk: &Chunk, terminal_id: &str) -> bool {
     let Chunk::ToolOutputAvailable { rest, .. } = chunk else { return false };
     let content = rest.tool_metadata().and_then(|metadata| own(metadata)?.get("content"));
@@ -389,8 +389,8 @@ fn shows_terminal(chunk: &Chunk, terminal_id: &str) -> bool {
     blocks.any(|block| block["terminal_id"] == terminal_id)
 }
 
-/// A forwarder that has ended answers what it is sent by dropping it; that happens only when the connection is
-/// gone.
+/// A forwarder that has ended drops what it gets, which counts as its answer; that happens only when the
+/// connection is gone.
 pub(super) fn send(forwarder: &mpsc::UnboundedSender<ForwarderCommand>, command: ForwarderCommand) {
     if forwarder.send(command).is_err() {
         tracing::debug!("a forwarder has ended already");

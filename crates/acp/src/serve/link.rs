@@ -1,4 +1,4 @@
-//! The link of a connection to one session, and what a client asks of it: done at once, in the order of
+//! The link of a connection to one session, and a client's requests to it: handled at once, in order of
 //! arrival.
 
 use std::sync::Arc;
@@ -29,11 +29,11 @@ type OpenLink<'a> = links::OpenLinkGuard<'a, SessionLink, SessionHandle, Session
 pub(super) struct SessionLink {
     pub(super) forwarder: mpsc::UnboundedSender<ForwarderCommand>,
     own: Arc<OwnPrompts>,
-    /// Who is asked in the session, and does there what this connection's client does itself.
+    /// The person to ask in the session, and what this connection's client does there itself.
     pub(super) client: Arc<AcpClient>,
 }
 
-/// Something a client wants of a session it has opened.
+/// A client's request to a session that it has opened.
 pub(super) enum SessionRequest {
     Prompt { prompt: Prompt, responder: Responder },
     Cancel,
@@ -42,7 +42,7 @@ pub(super) enum SessionRequest {
     Close(Responder),
 }
 
-/// Sends its question when it is called; the future only waits for the answer.
+/// Sends its question when called; the future only waits for the answer.
 type SessionOperation =
     Box<dyn FnOnce(SessionHandle, Arc<AcpClient>) -> BoxFuture<'static, Result<Value, HubError>> + Send>;
 
@@ -55,7 +55,7 @@ pub(super) struct OpenRequest {
 }
 
 impl SessionRequest {
-    /// One question to the session, whose result answers the request. `operation` has to send it before it
+    /// One question to the session, whose result answers the request. `operation` must send it before it
     /// returns.
     pub(super) fn operation<F>(
         responder: Responder,
@@ -67,7 +67,7 @@ impl SessionRequest {
         Self::operation_of_client(responder, |handle, _| operation(handle))
     }
 
-    /// The same for one in which the client does something itself.
+    /// The same for an operation in which the client itself does something.
     pub(super) fn operation_of_client<F>(
         responder: Responder,
         operation: impl FnOnce(SessionHandle, Arc<AcpClient>) -> F + Send + 'static,
@@ -92,7 +92,7 @@ impl SessionRequest {
 }
 
 impl SessionLink {
-    /// Starts its forwarder, which ends when the link is dropped and no answer is due.
+    /// Starts the forwarder, which ends when the link is dropped and it owes no answer.
     pub(super) fn new(
         connection: &ClientConnection,
         session_id: &SessionId,
@@ -109,7 +109,8 @@ impl SessionLink {
 }
 
 impl ClientConnection {
-    /// Does what is asked, or keeps it until the session is open. Called with the lock held, so in order.
+    /// Handles the request, or keeps it until the session is open. The caller holds the lock, so requests stay
+    /// in order.
     pub(super) fn submit(
         self: &Arc<Self>,
         state: &mut ConnectionState,
@@ -143,8 +144,8 @@ impl ClientConnection {
         }
     }
 
-    /// An opening or a closing was refused: what waited for it is done, or refused where the session was not
-    /// open.
+    /// The session refused to open or close: handles the waiting requests, or refuses them if the session was
+    /// not open.
     pub(super) fn settle_refusal(
         self: &Arc<Self>,
         state: &mut ConnectionState,

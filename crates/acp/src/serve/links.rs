@@ -1,8 +1,8 @@
-//! The life of a connection's links to its sessions: being opened, open, being closed. Pure: starts no task and
-//! answers no request. What is asked of a session that is being opened or closed waits here, in order.
+//! The life of a connection's links to its sessions: opening, open, closing. Pure: starts no task and answers
+//! no request. Requests to a session that is opening or closing wait here, in order.
 //!
-//! Whoever begins an opening or a closing holds a token, and only the token ends it. A token names a
-//! generation: one that outlived its link (the session was deleted, perhaps loaded again since) changes
+//! The caller that begins an opening or a closing gets a token, and only the token ends it. A token names a
+//! generation, so a token that outlived its link (the session was deleted, perhaps loaded again since) changes
 //! nothing.
 
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use std::collections::hash_map::{Entry, OccupiedEntry, VacantEntry};
 
 use attache_core::ids::SessionId;
 
-/// `L` is what a link consists of, `S` the open session, `R` what is asked of it.
+/// `L` is the content of a link, `S` the open session, `R` a request to it.
 #[derive(Debug)]
 pub(super) struct LinkTable<L, S, R> {
     links: HashMap<SessionId, Linked<L, S, R>>,
-    /// The generation that was given out last.
+    /// The last generation that we gave out.
     generation: u64,
 }
 
@@ -29,13 +29,13 @@ enum LinkState<S, R> {
     Open(S),
     Changing {
         generation: u64,
-        /// The session, where it was open before; a change that is refused leaves it so.
+        /// The session, if it was open before; after a refused change it stays open.
         before: Option<S>,
         waiting: Vec<R>,
     },
 }
 
-/// The right to end one opening. Not `Clone`: it ends once.
+/// The right to end one opening. Not `Clone`, so it ends only once.
 #[derive(Debug)]
 #[must_use = "the link waits until its opening ends"]
 pub(super) struct OpeningToken(LinkChange);
@@ -63,23 +63,23 @@ impl ClosingToken {
     }
 }
 
-/// What becomes of something that is asked of a session.
+/// What happens to a request to a session.
 #[derive(Debug)]
 pub(super) enum Submitted<'a, L, S, R> {
-    /// The session is open: do it now.
+    /// The session is open: handle it now.
     Now(OpenLinkGuard<'a, L, S, R>, R),
-    /// It is kept until the session is open or closed.
+    /// We keep it until the session is open or closed.
     Waits,
     /// There is no link.
     Unlinked(VacantLinkGuard<'a, L, S, R>, R),
 }
 
-/// What a refused change leaves.
+/// The state after a refused change.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum AfterRefusal<R> {
-    /// The session is open as before; this has waited and can be done now.
+    /// The session is open as before; handle these waiting requests now.
     Open(Vec<R>),
-    /// It was not open before: the link is gone, and with it what this was asked of.
+    /// The session was not open before: the link is gone, and these requests have no session.
     Unlinked(Vec<R>),
 }
 
@@ -107,7 +107,7 @@ impl<L, S: Clone, R> LinkTable<L, S, R> {
         self.links.contains_key(session_id)
     }
 
-    /// Links a session that is open already.
+    /// Links a session that is already open.
     pub(super) fn insert(&mut self, session_id: SessionId, link: L, session: S) {
         self.links.insert(session_id, Linked { link, state: LinkState::Open(session) });
     }
@@ -129,34 +129,34 @@ impl<L, S: Clone, R> LinkTable<L, S, R> {
         }
     }
 
-    /// The session is open. Gives the link and what has waited; nothing if the link is gone.
+    /// The session is open. Returns the link and the waiting requests; nothing if the link is gone.
     pub(super) fn opened(&mut self, token: OpeningToken, session: S) -> Option<(&L, Vec<R>)> {
         let linked = self.current(token.0)?.into_mut();
         let waiting = std::mem::replace(&mut linked.state, LinkState::Open(session)).into_waiting();
         Some((&linked.link, waiting))
     }
 
-    /// The request to open was wrong: all is as before it.
+    /// The request to open was wrong: the link is as before.
     pub(super) fn refuse_opening(&mut self, token: OpeningToken) -> Option<AfterRefusal<R>> {
         self.refuse(token.0)
     }
 
-    /// The session could not be opened: the link is gone. Gives what has waited.
+    /// The session could not be opened: the link is gone. Returns the waiting requests.
     pub(super) fn fail_opening(&mut self, token: OpeningToken) -> Option<Vec<R>> {
         self.current(token.0).map(|linked| linked.remove().state.into_waiting())
     }
 
-    /// The session is closed: the link is gone. Gives what has waited.
+    /// The session has closed: the link is gone. Returns the waiting requests.
     pub(super) fn closed(&mut self, token: ClosingToken) -> Option<Vec<R>> {
         self.current(token.0).map(|linked| linked.remove().state.into_waiting())
     }
 
-    /// The session does not close: all is as before.
+    /// The session does not close: the link is as before.
     pub(super) fn refuse_closing(&mut self, token: ClosingToken) -> Option<AfterRefusal<R>> {
         self.refuse(token.0)
     }
 
-    /// Takes the link away in any state: from now on its token changes nothing.
+    /// Removes the link in any state: from now on its token changes nothing.
     pub(super) fn remove(&mut self, session_id: &SessionId) -> Option<(L, Vec<R>)> {
         self.links.remove(session_id).map(|linked| (linked.link, linked.state.into_waiting()))
     }
@@ -178,7 +178,7 @@ impl<L, S: Clone, R> LinkTable<L, S, R> {
         })
     }
 
-    /// The one check of generations.
+    /// The only check of generations.
     fn current(&mut self, change: LinkChange) -> Option<OccupiedEntry<'_, SessionId, Linked<L, S, R>>> {
         let Entry::Occupied(linked) = self.links.entry(change.session_id) else { return None };
         match linked.get().state {
@@ -213,7 +213,7 @@ impl<L, S, R> OpenLinkGuard<'_, L, S, R> {
         &self.session
     }
 
-    /// The session is opened once more, by a load or a resume.
+    /// A load or a resume opens the session once more.
     pub(super) fn open_again(self) -> OpeningToken {
         OpeningToken(self.change())
     }

@@ -1,4 +1,4 @@
-//! Logging in and out: passes it on to the host, then has the choices read again. Sees no key.
+//! Login and logout: passes them on to the host, then has the hub read the choices again. Never sees a key.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::accounts::{Accounts, Login, LoginWay};
 use crate::from_wire::LoginTerminals;
 
 impl ClientConnection {
-    /// The ways to log in that this client can go; `None` where no credentials are managed.
+    /// The logins that this client can use; `None` if the host manages no credentials.
     pub(super) fn logins_for(&self, client: &ClientCapabilities) -> Option<Vec<Login>> {
         let accounts = self.agent.accounts.as_ref()?;
         let mut logins = accounts.logins();
@@ -41,12 +41,12 @@ impl ClientConnection {
     }
 
     pub(super) fn log_out(&self, responder: Responder) {
-        // Without kept credentials there is nothing to forget.
+        // The host keeps no credentials, so there is nothing to forget.
         let Some(accounts) = &self.agent.accounts else { return responder.ok(&json!({})) };
         let (logout, hub) = (accounts.logout(), self.agent.hub.clone());
         tokio::spawn(async move {
             let left = logout.await;
-            // Also after a failure: some of it may have been forgotten.
+            // Also after a failure, because logout may have forgotten some credentials.
             hub.refresh_choices().await;
             match left {
                 Ok(()) => responder.ok(&json!({})),
@@ -65,7 +65,7 @@ impl ClientConnection {
     }
 }
 
-/// Those of a terminal too: clients should not send them here, but one that does wants the new key to be found.
+/// Also terminal logins: clients should not send them here, but if one does, we must find the new key.
 fn knows(accounts: &Arc<dyn Accounts>, method_id: &str) -> bool {
     accounts.logins().iter().any(|login| login.id == method_id)
 }

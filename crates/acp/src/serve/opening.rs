@@ -1,4 +1,4 @@
-//! Load and resume: a session that is opened on this connection, for the first time or again.
+//! Load and resume: open a session on this connection, for the first time or again.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::from_wire::{Invalid, PlaceChoice, Workplace, quoted};
 use crate::to_wire::session_result;
 
 impl ClientConnection {
-    /// Opens a session from the store, or anew: a load of an open one replays it from its beginning.
+    /// Opens a session from the store, or again: loading an open session replays it from its beginning.
     pub(super) fn open_in_task(
         self: &Arc<Self>,
         token: OpeningToken,
@@ -54,7 +54,7 @@ impl ClientConnection {
         });
     }
 
-    /// Resumed where it is open already: answered, and nothing is sent again.
+    /// Resumes a session that is already open: answers, and sends nothing again.
     pub(super) fn resume_again(
         self: &Arc<Self>,
         token: OpeningToken,
@@ -73,7 +73,7 @@ impl ClientConnection {
                         connection.tell(&handle, warning);
                         return connection.keep_open(token, handle);
                     }
-                    // Another client closed it meanwhile: open it anew.
+                    // Another client has closed it meanwhile, so open it anew.
                     Err(HubError::Closed(_)) => return connection.open_anew(token, request),
                     Err(error) => error_object(&error),
                 },
@@ -83,8 +83,8 @@ impl ClientConnection {
         });
     }
 
-    /// A session works where it was made. A link to the same directory is the same place. A session whose
-    /// directory is gone can still be read: its client is warned.
+    /// A session works where it was created. A link to the same directory counts as the same place. A session
+    /// whose directory is gone is still readable, but its client gets a warning.
     async fn check_place(
         &self,
         session_id: &SessionId,
@@ -127,8 +127,8 @@ impl ClientConnection {
         Ok((handle, attachment))
     }
 
-    /// Sets the directories of the request and gives what is chosen in the session; taking part for a moment
-    /// tells it.
+    /// Sets the directories of the request and returns the session's choices; joining for a moment reveals
+    /// them.
     async fn settle_in(&self, handle: &SessionHandle, workplace: &Workplace) -> Result<Chosen, HubError> {
         match workplace.place {
             PlaceChoice::Requested => handle.work_in(workplace.clone().into()).await?,
@@ -137,7 +137,7 @@ impl ClientConnection {
         Ok(handle.attach(None, AttachFrom::Now).await?.chosen)
     }
 
-    /// The session is open: starts its forwarder, then does what has waited, in order.
+    /// The session is open: starts its forwarder, then handles the waiting requests, in order.
     fn opened(
         self: &Arc<Self>,
         token: OpeningToken,
@@ -156,7 +156,7 @@ impl ClientConnection {
         self.submit_all(state, &session_id, waited);
     }
 
-    /// The session goes on as it is, with what came behind the request.
+    /// The session continues unchanged; handles the requests that came after this one.
     fn keep_open(self: &Arc<Self>, token: OpeningToken, handle: SessionHandle) {
         let session_id = token.session_id().clone();
         let state = &mut *self.lock();
@@ -164,7 +164,7 @@ impl ClientConnection {
         self.submit_all(state, &session_id, waited);
     }
 
-    /// The request was wrong: what has waited is done in the session as it was before, or refused.
+    /// The request was wrong: handles the waiting requests in the session as it was before, or refuses them.
     fn refuse_opening(self: &Arc<Self>, token: OpeningToken, error: &ErrorObject) {
         let session_id = token.session_id().clone();
         let state = &mut *self.lock();
@@ -172,7 +172,7 @@ impl ClientConnection {
         self.settle_refusal(state, &session_id, after, error);
     }
 
-    /// A new link in the place of one whose session is closed, with what waited there behind it.
+    /// Replaces the link of a closed session by a new one, which keeps the waiting requests.
     fn open_anew(self: &Arc<Self>, token: OpeningToken, request: OpenRequest) {
         let session_id = token.session_id().clone();
         let state = &mut *self.lock();
@@ -181,7 +181,7 @@ impl ClientConnection {
         self.submit_all(state, &session_id, waited);
     }
 
-    /// What works less well than was asked for: the host may have trouble of its own. Users should not have to
+    /// Reports what works less well than requested, including trouble of the host, so that users need not
     /// guess.
     pub(super) fn tell(&self, handle: &SessionHandle, about_place: Option<Warning>) {
         for Warning { title, description } in about_place.into_iter().chain(self.agent.host.take_warnings()) {

@@ -1,5 +1,4 @@
-//! Prompts of one connection in one session: which messages are its own, and who answers each when its turn has
-//! ended.
+//! Prompts of one connection in one session: which messages are its own, and who answers each after its turn.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,10 +14,11 @@ use super::client::AcpClient;
 use super::failure::{error_object, prompt_answer};
 use super::forwarder::ForwarderCommand;
 
-/// Prompts that were handed in and not yet answered.
+/// Prompts that the session has and that are not answered yet.
 ///
-/// Why a lock: the reader hands prompts in while the forwarder asks which messages came from here. A prompt is
-/// handed to the session while the lock is held, so that its entries can't be seen before it is listed.
+/// A lock, because the reader adds prompts while the forwarder asks which messages came from here. The reader
+/// passes a prompt to the session under the lock, so that its entries become visible only after the prompt is
+/// listed.
 #[derive(Debug, Default)]
 pub(super) struct OwnPrompts(Mutex<PromptList>);
 
@@ -31,11 +31,11 @@ struct PromptList {
 #[derive(Debug)]
 struct OwnPrompt {
     number: u64,
-    /// Resolves before any client is shown the message.
+    /// Resolves before any client sees the message.
     accepted: Shared<oneshot::Receiver<MessageId>>,
 }
 
-/// A prompt whose turn has ended, on its way to its answer.
+/// A prompt whose turn has ended and whose answer is on its way.
 #[derive(Debug)]
 pub(super) struct EndedPrompt {
     pub(super) number: u64,
@@ -44,7 +44,7 @@ pub(super) struct EndedPrompt {
 }
 
 impl EndedPrompt {
-    /// Entries below this index come before the answer.
+    /// Send entries below this index before the answer.
     pub(super) fn after_index(&self) -> u64 {
         self.outcome.as_ref().map_or(0, |outcome| outcome.after_index)
     }
@@ -62,7 +62,7 @@ impl EndedPrompt {
 }
 
 impl OwnPrompts {
-    /// Hands a prompt of this client to the session: its place in the order is taken when this returns.
+    /// Passes a prompt of this client to the session: its position is fixed when this returns.
     pub(super) fn hand_in(
         &self,
         handle: &SessionHandle,
@@ -86,7 +86,7 @@ impl OwnPrompts {
         self.number_of(message_id).is_some()
     }
 
-    /// Which of the prompts of this connection that are not answered yet a message is.
+    /// The number of this message among the unanswered prompts of this connection, if it is one.
     pub(super) fn number_of(&self, message_id: &MessageId) -> Option<u64> {
         let is_it = |own: &&OwnPrompt| matches!(own.accepted.clone().now_or_never(), Some(Ok(id)) if id == *message_id);
         self.lock().prompts.iter().find(is_it).map(|own| own.number)

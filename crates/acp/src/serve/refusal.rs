@@ -1,6 +1,6 @@
-//! A connection of an agent that could not start: the handshake succeeds, and everything else is answered with
-//! the reason. Editors show the error of a request; what a process wrote to stderr before it ended they mostly
-//! do not.
+//! The connection of an agent that could not start: the handshake succeeds, and every other request gets the
+//! reason as its error. Editors show a request's error, but rarely what a process wrote to stderr before it
+//! ended.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use attache_rpc::{
 use crate::from_wire;
 use crate::to_wire::failed_start_response;
 
-/// Why the agent can't work, in words for its user.
+/// Why the agent cannot work, in words for its user.
 #[derive(Clone, Debug)]
 pub struct StartFailure {
     /// What is wrong and what to do about it.
     pub reason: String,
-    /// Our own version, as clients see it.
+    /// Our own version, as clients display it.
     pub version: &'static str,
 }
 
-/// Serves a client of an agent that could not start, until it hangs up.
+/// Serves the client of an agent that could not start, until the client hangs up.
 pub fn refuse_all(
     failure: StartFailure,
     source: impl MessageSource,

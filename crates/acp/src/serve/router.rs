@@ -1,5 +1,4 @@
-//! The router of one connection: takes every request, refuses what can't be right, and sends the rest where it
-//! belongs.
+//! The router of one connection: takes every request, refuses invalid ones, and passes on the others.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -34,10 +33,10 @@ pub(super) struct Router {
 pub(super) struct ClientConnection {
     pub(super) agent: AgentServices,
     pub(super) peer: Peer,
-    /// `None` where all sessions go at one pace.
+    /// `None` if all sessions share one pace.
     pub(super) pace: Option<Arc<dyn SessionPace>>,
-    /// Why a lock: the reader routes requests while tasks put sessions in place that have just been opened.
-    /// Whoever holds it only sends; it keeps the order of requests to one session.
+    /// A lock, because the reader routes requests while tasks add sessions that have just opened. Its holders
+    /// only send; it keeps requests to one session in order.
     state: Mutex<ConnectionState>,
 }
 
@@ -53,14 +52,14 @@ pub(super) enum ConnectionPhase {
     Closed(Option<InitializedClient>),
 }
 
-/// What a client's `initialize` said of it, for all of its sessions.
+/// What a client's `initialize` said about it, for all of its sessions.
 #[derive(Clone)]
 pub(super) struct InitializedClient {
     pub(super) view: Arc<WireView>,
-    /// What it does itself.
+    /// What the client does itself.
     pub(super) offers: Offers,
     pub(super) forms: Forms,
-    /// Ids of the login methods that its `initialize` was answered with.
+    /// Ids of the login methods in our answer to `initialize`.
     pub(super) login_methods: Arc<[String]>,
 }
 
@@ -270,8 +269,8 @@ impl ClientConnection {
         self.submit(&mut self.lock(), session_id, request);
     }
 
-    /// For any session: in order with what this connection does in it if it is open here, by itself if not.
-    /// Nothing is opened by it.
+    /// For any session: in order with this connection's other requests if it is open here, independently if
+    /// not. Opens nothing.
     fn with_session<F>(
         self: &Arc<Self>,
         session_id: SessionId,
@@ -365,7 +364,7 @@ impl ClientConnection {
         }
     }
 
-    /// Chooses something in a session; the answer is the complete list of options.
+    /// Sets an option of a session; the answer is the complete list of options.
     fn choose<F>(
         self: &Arc<Self>,
         session_id: &SessionId,
@@ -386,7 +385,7 @@ impl ClientConnection {
     }
 }
 
-/// What is wrong with a value names the field that it came in.
+/// Names the field in which a wrong value came.
 fn of_field(field: &str, error: HubError) -> HubError {
     match error {
         HubError::Invalid(reason) => HubError::Invalid(format!("{field}: {reason}")),

@@ -1,4 +1,4 @@
-//! Sessions coming and going on a connection: new, fork, close, delete, list.
+//! Sessions that come and go on a connection: new, fork, close, delete, list.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ impl ClientConnection {
         Ok(())
     }
 
-    /// A load or resume: joins the link that is there, or makes one.
+    /// A load or resume: uses the existing link, or makes one.
     pub(super) fn open(self: &Arc<Self>, session_id: &SessionId, request: OpenRequest) {
         self.submit(&mut self.lock(), session_id, SessionRequest::Open(request));
     }
@@ -132,7 +132,8 @@ impl ClientConnection {
         });
     }
 
-    /// The session is gone for this connection: its forwarder answers what it owes, then this, and leaves.
+    /// The session is gone for this connection: its forwarder sends the answers it owes, then this one, and
+    /// ends.
     pub(super) fn leave(&self, session_id: &SessionId, responder: Responder) {
         let removed = self.lock().links.remove(session_id);
         let Some((SessionLink { forwarder, .. }, waited)) = removed else { return responder.ok(&json!({})) };
@@ -147,7 +148,7 @@ impl ClientConnection {
             let query = SessionQuery {
                 workspace_root: list.cwd,
                 after: list.after,
-                // One more than is shown tells whether another page follows.
+                // One more than we show tells whether there is another page.
                 limit: SESSIONS_PER_PAGE + 1,
                 include_archived: false,
                 listed: list.listed,
@@ -170,7 +171,7 @@ impl ClientConnection {
     }
 }
 
-/// A directory that can't be worked in.
+/// A directory that a session cannot work in.
 fn refused(field: String, reason: String) -> ErrorObject {
     ErrorObject::from(Invalid::new(field, reason)).detailed()
 }

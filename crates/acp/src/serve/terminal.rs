@@ -1,4 +1,5 @@
-//! A terminal that a client has opened for a command: asked for its output and its end, killed, released.
+//! A terminal that a client has opened for a command: reads its output, waits for its end, kills and releases
+//! it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,8 +18,8 @@ use crate::limits::TERMINAL_DEADLINE;
 pub(super) struct ClientTerminal {
     requests: Arc<DelegateRequests>,
     id: String,
-    /// Ends when the client has been shown the terminal. Why a lock: it is waited for once, by whoever
-    /// releases.
+    /// Ends when the client has received the terminal. A lock, because only the caller that releases takes it,
+    /// once.
     shown: Mutex<Option<oneshot::Receiver<()>>>,
 }
 
@@ -64,14 +65,14 @@ impl Terminal for ClientTerminal {
         })
     }
 
-    /// A client drops what it knows of a terminal when it is released, so it has to be shown it before:
-    /// requests and updates take different ways out, and a short command is over before its update has left.
+    /// A client forgets a terminal when we release it, so it must receive the terminal before: requests and
+    /// updates take different ways out, and a short command ends before its update has left.
     fn release(&self) -> BoxFuture<'static, Result<(), DelegateError>> {
         let (requests, session, id) = self.names();
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).take();
         Box::pin(async move {
             if let Some(shown) = shown {
-                // Never shown, or not in time: it is released all the same.
+                // The client never received it, or not in time: release it all the same.
                 drop(tokio::time::timeout(TERMINAL_DEADLINE, shown).await);
             }
             let request = ReleaseTerminalRequest::new(session, id);

@@ -1,4 +1,4 @@
-//! Results and requests of ours that are not updates: initialize, sessions, status, queue, permissions.
+//! Our results and requests that are not updates: initialize, sessions, status, queue, permissions.
 
 use std::path::PathBuf;
 
@@ -32,16 +32,16 @@ use super::legible::{fenced, literal, visible, visible_line};
 use super::selection::{config_options, modes};
 use super::{content, tool};
 
-/// The ways a client can log in, where credentials are managed.
+/// The logins a client can use, if the host manages credentials.
 #[derive(Clone, Copy, Debug)]
 pub struct Logins<'a> {
-    /// How to log in; `None`: nobody can here.
+    /// How to log in; `None` if this host has no logins.
     pub ways: Option<&'a [Login]>,
-    /// Whether the client starts a login in a terminal.
+    /// Whether the client can start a login in a terminal.
     pub terminals: LoginTerminals,
 }
 
-/// The handshake of an agent that could not start: it honours nothing.
+/// The handshake of an agent that could not start: it offers nothing.
 pub fn failed_start_response(
     version: ProtocolVersion,
     agent_version: &str,
@@ -53,7 +53,7 @@ fn agent_info(version: &str) -> Implementation {
     Implementation::new("attache", version).title("Attaché".to_owned())
 }
 
-/// What this very configuration honours, and nothing else.
+/// What this configuration supports, and nothing else.
 pub fn initialize_response(
     version: ProtocolVersion,
     choices: &Choices,
@@ -82,7 +82,7 @@ pub fn initialize_response(
         .auth_methods(logins.methods())
         .agent_info(agent_info(agent_version));
     let mut response = serde_json::to_value(response)?;
-    // A proposal that the schema's types do not have yet.
+    // This is a proposal that the schema's types do not have yet.
     if let Some(sessions) =
         response.pointer_mut("/agentCapabilities/sessionCapabilities").and_then(Value::as_object_mut)
     {
@@ -109,7 +109,8 @@ fn auth_method(login: &Login, terminals: LoginTerminals) -> AuthMethod {
                     let method = AuthMethodTerminal::new(id, name).description(description);
                     AuthMethod::Terminal(method.args(arguments.clone()).meta(meta))
                 }
-                // A client that knows no type takes it for a method of the agent, and runs what `_meta` says.
+                // A client that does not know types takes it for a method of the agent, and runs what `_meta`
+                // says.
                 false => {
                     AuthMethod::Agent(AuthMethodAgent::new(id, name).description(description).meta(meta))
                 }
@@ -132,7 +133,7 @@ fn terminal_auth(label: &str, command: &CommandLine) -> Meta {
 
 /// A row of `session/list`.
 pub fn session_info(row: &SessionRow) -> SessionInfo {
-    // Paths of a row need not be valid UTF-8, those of the wire must.
+    // Paths of a row may be invalid UTF-8, but paths on the wire must not.
     let directories = row.metadata.additional_directories();
     let child = row.metadata.child_of().and(row.parent_id.as_ref());
     let meta = child.map(|parent| {
@@ -146,8 +147,7 @@ pub fn session_info(row: &SessionRow) -> SessionInfo {
         .updated_at(iso_8601(row.updated_at))
 }
 
-/// What a session is opened with: new, load, resume and fork answer the same, the first and the last with the
-/// id.
+/// The answer to opening a session: the same for new, load, resume and fork, but new and fork include the id.
 pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen: &Chosen) -> Value {
     let mut result = json!({ "modes": modes(chosen), "configOptions": config_options(choices, chosen) });
     if let Some(session_id) = session_id {
@@ -156,7 +156,7 @@ pub fn session_result(session_id: Option<&SessionId>, choices: &Choices, chosen:
     result
 }
 
-/// The answer to `_attache/session/status`. `containment`: what holds commands, on a host that runs some.
+/// The answer to `_attache/session/status`. `containment` says how a host confines commands, if it runs any.
 pub fn status_result(status: &SessionStatus, containment: Option<Containment>) -> Value {
     let mut result = match &status.state {
         RunState::Idle => json!({ "state": "idle" }),
@@ -201,8 +201,8 @@ pub fn queue_entry(queued: &QueuedMessage) -> Value {
     json!({ "messageId": queued.message_id, "queuedAt": iso_8601(queued.queued_at), "prompt": prompt })
 }
 
-/// The question as the client puts it to its user. The title is never cut and hides nothing; raw data and diffs
-/// that would make the line too long are cut.
+/// The question in the form the client shows to its user. Never cuts the title and hides nothing in it; cuts
+/// raw data and diffs that would make the line too long.
 pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_json::Error> {
     let title = match ask.presentation.title.is_empty() {
         true => &ask.tool_name,
@@ -214,7 +214,7 @@ pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_
             .name(ask.tool_name.clone())
             .raw_input(tool::object("input", ask.input.clone()));
     let content = fields.content.get_or_insert_default();
-    // One place that the reason names is not told twice.
+    // If the reason names a place, do not mention it again.
     let is_named = |place: &PathBuf| about.why.contains(&place.display().to_string());
     if !about.outside.iter().all(is_named) {
         content.push(lies_outside(&about.outside).into());
@@ -225,7 +225,7 @@ pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_
     let mut call = serde_json::to_value(call)?;
     tool::name_new_files(&mut call);
     fit::cut(&mut call, &[FieldKind::Raw, FieldKind::Diff]);
-    // What would not hold is not offered.
+    // Do not offer an answer that would have no effect.
     let always = |id, verb: &str, kind| {
         let name = about.rule_name.as_ref().map(|name| format!("{verb}: {}", visible_line(name)));
         name.map(|name| option(id, name, kind))
@@ -235,7 +235,7 @@ pub fn permission_request(ask: &Ask, about: &Permission) -> Result<Value, serde_
         always("allow_always", "Always allow", PermissionOptionKind::AllowAlways),
         Some(option("reject_once", "Reject".to_owned(), PermissionOptionKind::RejectOnce)),
         always("reject_always", "Always reject", PermissionOptionKind::RejectAlways),
-        // Last: a client that knows options by their kind takes the first of a kind.
+        // Last, because a client that distinguishes options only by kind takes the first of a kind.
         about.edits_name.as_ref().map(|name| {
             let name = format!("Always allow: {}", visible_line(name));
             option("allow_edits", name, PermissionOptionKind::AllowAlways)
@@ -275,7 +275,7 @@ pub fn mode_request(ask: &Ask, proposal: &ModeProposal) -> Result<Value, serde_j
     Ok(json!({ "sessionId": ask.session_id, "toolCall": call, "options": options }))
 }
 
-/// What a question is, for a client that answers by itself.
+/// What kind of question it is, for a client that answers automatically.
 pub(super) fn own_meta(ours: Value) -> Meta {
     Meta::from_iter([(OWN_KEY.to_owned(), ours)])
 }
@@ -290,7 +290,7 @@ fn lies_outside(directories: &[PathBuf]) -> String {
     format!("Outside of the workspace:\n{}", fenced(&visible(&names.collect::<Vec<_>>().join("\n"))))
 }
 
-/// Texts made visible. Diffs stay: they are what the client compares with the file.
+/// Makes texts visible, but not diffs, which the client compares with the file.
 fn legible(presentation: &Presentation) -> Presentation {
     let mut presentation = presentation.clone();
     for shown in &mut presentation.content {

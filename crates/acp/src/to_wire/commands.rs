@@ -1,4 +1,4 @@
-//! Slash commands on the wire: which there are, and one that was typed as the words its user typed.
+//! Slash commands on the wire: the list of them, and a typed command in its user's words.
 
 use agent_client_protocol_schema::v1::{
     AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate, UnstructuredCommandInput,
@@ -14,7 +14,7 @@ use super::EncodeResult;
 use super::line::{self, UPDATE_METHOD, UpdateNotification};
 use crate::limits::LINE_BYTES;
 
-/// Characters that are tried for descriptions, the most first: a list of hundreds still fits a line.
+/// The lengths of descriptions that we try, the longest first: even a list of hundreds must fit a line.
 const WIDTHS: [usize; 5] = [usize::MAX, 120, 60, 30, 0];
 
 /// Appends the line that tells a client which commands a session has.
@@ -43,12 +43,12 @@ fn available(command: &SlashCommand, width: usize) -> AvailableCommand {
     AvailableCommand::new(&*command.name, description).input(input)
 }
 
-/// What the user typed.
+/// The text that the user typed.
 pub(super) fn typed(data: &Value) -> Option<&str> {
     data.get("text").and_then(Value::as_str)
 }
 
-/// A stored command as the message it was.
+/// A stored command, as the message it was.
 pub(super) fn command(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     match (entry.role, typed(data)) {
         (Role::User, Some(text)) => line::text(entry, line::ChunkSpeaker::User, text, out),

@@ -1,4 +1,4 @@
-//! How clients see that room is made: those that asked for it step by step, all others in one line at the end.
+//! How clients see a compaction: step by step if they asked for that, else in one line at the end.
 
 use agent_client_protocol_schema::v1::{
     CompactionStatus, CompactionSummaryChunk, CompactionUpdate, Meta, SessionUpdate,
@@ -32,7 +32,7 @@ pub(super) fn write(
                 CompactionStatus::Completed => "Earlier messages were summarised to make room.\n",
                 CompactionStatus::Failed => "Summarising earlier messages failed.\n",
                 CompactionStatus::Cancelled => "Summarising earlier messages was cancelled.\n",
-                // A load could not tell the same: it knows only the end.
+                // A load could not repeat these: it knows only the end.
                 _ => return Ok(()),
             };
             line::thought(entry, view, words, out)
@@ -57,7 +57,7 @@ fn update(
         return pieces(entry, id, more, out);
     }
     let mut update = CompactionUpdate::new(id.to_owned(), status);
-    // A null would clear what was said before.
+    // A null would erase what we said before.
     if let Some(meta) = meta(data) {
         update = update.meta(meta);
     }
@@ -69,13 +69,13 @@ fn update(
             let update = update.summary(vec![summary.into()]);
             line::update(entry, &SessionUpdate::CompactionUpdate(update), out)
         }
-        // Too long for one line: the summary is emptied, then filled piece by piece.
+        // The summary is too long for one line: empty it, then fill it piece by piece.
         Some(summary) => {
             line::update(entry, &SessionUpdate::CompactionUpdate(update.summary(Vec::new())), out)?;
             pieces(entry, id, summary, out)
         }
         None => {
-            // A new piece of the conversation is read: what was written about the one before is replaced.
+            // The compaction reads a new piece of the conversation, so replace the text about the one before.
             let update = if data.get("piece").is_some() { update.summary(Vec::new()) } else { update };
             line::update(entry, &SessionUpdate::CompactionUpdate(update), out)
         }
@@ -90,7 +90,7 @@ fn pieces(entry: Entry<'_>, id: &str, summary: &str, out: &mut Vec<u8>) -> Encod
     Ok(())
 }
 
-/// How far it is, and what it did beside the summary.
+/// The progress, and what the compaction did beside the summary.
 fn meta(data: &Value) -> Option<Meta> {
     let count = |value: Option<&Value>| value.and_then(Value::as_u64);
     let stubs = data.get("stubs").and_then(|stubs| stubs.get("results"));

@@ -1,4 +1,4 @@
-//! Files, links and sources to content blocks. Inlines only what the entry holds; fetches nothing.
+//! Converts files, links and sources to content blocks. Inlines only what the entry holds; fetches nothing.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{commands, line};
 
-/// A file with its bytes inline becomes the block it is; one that is kept elsewhere becomes a link to it.
+/// A file with inline bytes becomes the block it was; a file stored elsewhere becomes a link to it.
 pub(super) fn file(
     entry: Entry<'_>,
     url: &str,
@@ -49,7 +49,7 @@ impl FileContent<'_> {
             }
             Some(Block::Audio) => ContentBlock::Audio(AudioContent::new(data, self.media_type)),
             None => {
-                // The schema wants a uri; the file's name is the best there is for one that came without.
+                // The schema requires a uri; for a file without one, its name is the best we have.
                 let uri = self.marks.uri.or(self.filename).unwrap_or("attache:file");
                 let blob = BlobResourceContents::new(data, uri).mime_type(self.media_type.to_owned());
                 let resource = EmbeddedResourceResource::BlobResourceContents(blob);
@@ -58,7 +58,7 @@ impl FileContent<'_> {
         }
     }
 
-    /// What it was sent as. A model's file was not sent as anything: its type decides.
+    /// The block type in which it came. A model's file did not come as a block, so its type decides.
     fn medium(&self) -> Option<Block> {
         if self.marks.block.is_some() || self.marks.uri.is_some() {
             return self.marks.block;
@@ -66,8 +66,7 @@ impl FileContent<'_> {
         self.media_type.split('/').next().and_then(Block::parse)
     }
 
-    /// Of a user's large attachment, the link leads to where it came from, if that is known: only we can open
-    /// ours.
+    /// For a user's large attachment, links to its origin, if we know that: only we can open our own storage.
     fn link(&self) -> ContentBlock {
         let uri = self.marks.uri.unwrap_or(self.url);
         let link = ResourceLink::new(self.filename.unwrap_or(uri), uri)
@@ -95,7 +94,7 @@ pub(super) fn source_document(
     filename: Option<&str>,
     out: &mut Vec<u8>,
 ) -> Result<(), serde_json::Error> {
-    // A document has no address of its own; its id is what names it.
+    // A document has no address, so its id names it.
     let uri = if source_id.contains(':') { source_id.to_owned() } else { format!("source:{source_id}") };
     let link = ResourceLink::new(filename.unwrap_or(title), uri)
         .title(title.to_owned())
@@ -103,7 +102,7 @@ pub(super) fn source_document(
     line::block(entry, ContentBlock::ResourceLink(link), out)
 }
 
-/// A stored part of a prompt as the block it was sent as; `None` for parts that no prompt has.
+/// A stored part of a prompt as the block the client sent; `None` for parts that no prompt has.
 pub(super) fn user_block(part: &Part) -> Option<ContentBlock> {
     match part {
         Part::Text { text, .. } => Some(text.as_str().into()),
@@ -136,7 +135,7 @@ pub(super) fn file_reference(data: &Value) -> Option<ContentBlock> {
     Some(ContentBlock::ResourceLink(link))
 }
 
-/// `data-context`: a text the user gave along. One in the blob store is named.
+/// `data-context`: a text the user attached. If it is in the blob store, only its name.
 pub(super) fn context(data: &Value) -> Option<ContentBlock> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     let (uri, mime) = (text("uri")?, text("mime"));
@@ -151,7 +150,7 @@ pub(super) fn context(data: &Value) -> Option<ContentBlock> {
     })
 }
 
-/// The same as blocks that each fit a line: a long text comes in pieces, each of which says which it is.
+/// The same as blocks that each fit a line: splits a long text into pieces, each with its number.
 pub(super) fn context_in_pieces(data: &Value) -> Vec<ContentBlock> {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     let (Some(whole), Some(uri)) = (text("text"), text("uri")) else {
@@ -176,7 +175,7 @@ fn embedded_text(text: &str, uri: &str, mime: Option<&str>, piece: Option<(usize
     ContentBlock::Resource(resource.meta(meta))
 }
 
-/// A file of this machine that is only named.
+/// A file of this machine, only as a link.
 pub(super) fn file_link(path: &Path, mime: &str, size: u64) -> ContentBlock {
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let link =

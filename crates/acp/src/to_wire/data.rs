@@ -1,4 +1,4 @@
-//! The `data-*` chunks that clients see. Others of ours are not for them.
+//! The `data-*` chunks that clients see. Others of ours are not for clients.
 
 use agent_client_protocol_schema::v1::{
     ConfigOptionUpdate, ContentChunk, Cost, CurrentModeUpdate, Meta, Notice, NoticeSeverity, Plan, PlanEntry,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::limits::EVENT_CHARACTERS;
 
-/// What a data chunk says.
+/// The content of a data chunk.
 pub(super) struct DataChunk<'a> {
     pub(super) name: &'a str,
     pub(super) id: Option<&'a str>,
@@ -27,7 +27,7 @@ pub(super) struct DataChunk<'a> {
     pub(super) lasting: Lasting,
 }
 
-/// Whether a load tells it again.
+/// Whether a load repeats it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lasting {
     Stored,
@@ -61,8 +61,8 @@ pub(super) fn write(
     }
 }
 
-/// An event of an agent that lives elsewhere, which only it understands: a line of thought, never a call that
-/// was not made.
+/// An event of an agent that runs elsewhere, which only that agent understands: shown as a line of thought,
+/// never as a call, because the model made none.
 fn own_event(entry: Entry<'_>, view: &WireView, said: DataChunk<'_>, out: &mut Vec<u8>) -> EncodeResult {
     match (entry.role, view.thoughts) {
         (Role::Assistant, ThoughtUpdates::Show) => {
@@ -75,7 +75,7 @@ fn own_event(entry: Entry<'_>, view: &WireView, said: DataChunk<'_>, out: &mut V
     }
 }
 
-/// What the user gave along with a prompt.
+/// What the user attached to a prompt.
 fn attachment(entry: Entry<'_>, name: &str, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let blocks = match (entry.role, name) {
         (Role::User, "file-ref") => content::file_reference(data).into_iter().collect(),
@@ -100,7 +100,7 @@ fn plan_entry(entry: &Value) -> Option<PlanEntry> {
     };
     let status = match text(entry, "status") {
         Some("in_progress") => PlanEntryStatus::InProgress,
-        // What was given up is no longer to be done; the protocol has no word of its own for it.
+        // An abandoned entry needs no more work; the protocol has no separate status for it.
         Some("completed" | "cancelled") => PlanEntryStatus::Completed,
         Some(_) | None => PlanEntryStatus::Pending,
     };
@@ -116,7 +116,7 @@ fn title(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     )
 }
 
-/// The mode has an update of its own; as an option it comes with the complete list.
+/// The mode has its own update; as an option it comes with the complete list.
 fn mode(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     let Some(chosen) = Chosen::from_json(data) else { return Ok(()) };
     if data.get(SAME_MODE).is_none() {
@@ -147,7 +147,7 @@ fn usage(entry: Entry<'_>, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     if !step.is_empty() {
         ours.insert("stepTokens".into(), Value::Object(step));
     }
-    // No provider counted: the number is ours.
+    // No provider counted: the number is our estimate.
     if data.get("estimated").and_then(Value::as_bool) == Some(true) {
         ours.insert("estimated".into(), true.into());
     }
@@ -162,7 +162,7 @@ fn notice(
     lasting: Lasting,
     out: &mut Vec<u8>,
 ) -> EncodeResult {
-    // The schema wants a title of its own.
+    // The schema requires a title.
     let Some(title) = text(data, "title").filter(|title| !title.is_empty()) else { return Ok(()) };
     let severity = match text(data, "severity") {
         Some("error") => NoticeSeverity::Error,
@@ -172,7 +172,7 @@ fn notice(
     tell(entry, view, NoticeUpdate { severity, title, description: text(data, "description"), lasting }, out)
 }
 
-/// Why an answer goes on. What a hook adds to a prompt is for the model alone.
+/// Why an answer continues. What a hook adds to a prompt is only for the model.
 fn hook(
     entry: Entry<'_>,
     view: &WireView,
@@ -190,7 +190,7 @@ fn hook(
     }
 }
 
-/// Only a retry is worth telling while it lasts; the other states show by themselves.
+/// Of these states, tells the client only a retry in progress; the others are visible anyway.
 fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) -> EncodeResult {
     if text(data, "state") != Some("retrying") {
         return Ok(());
@@ -204,7 +204,7 @@ fn status(entry: Entry<'_>, view: &WireView, data: &Value, out: &mut Vec<u8>) ->
     tell(entry, view, NoticeUpdate { severity, title: &title, description, lasting: Lasting::Moment }, out)
 }
 
-/// Something the user has to know that is not part of the conversation.
+/// Something that the user must know and that is not part of the conversation.
 struct NoticeUpdate<'a> {
     severity: NoticeSeverity,
     title: &'a str,
@@ -212,12 +212,11 @@ struct NoticeUpdate<'a> {
     lasting: Lasting,
 }
 
-/// A notice where the client asked for them, else one line of thought: nothing is kept from a user for want of
-/// a notice.
+/// A notice if the client asked for notices, else a line of thought: the user must hear it in any case.
 fn tell(entry: Entry<'_>, view: &WireView, news: NoticeUpdate<'_>, out: &mut Vec<u8>) -> EncodeResult {
     let NoticeUpdate { severity, title, description, lasting } = news;
     let description = description.filter(|description| !description.is_empty());
-    // Names of files and servers, and what those said, are part of many.
+    // Many notices contain names of files and servers, and texts from those.
     match (view.notices, view.thoughts) {
         (Notices::Wanted, _) => {
             let passing = (lasting == Lasting::Moment).then(passing);
@@ -237,13 +236,13 @@ fn tell(entry: Entry<'_>, view: &WireView, news: NoticeUpdate<'_>, out: &mut Vec
     }
 }
 
-/// Whatever a provider wrote.
+/// Text of a provider, which may contain anything.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A line of thought that is none of the model's; marked where no load repeats it. Outside of a run it belongs
-/// to no message.
+/// A line of thought that does not come from the model; marked if no load repeats it. Outside of a run it
+/// belongs to no message.
 fn aside(entry: Entry<'_>, words: String, lasting: Lasting) -> SessionUpdate {
     let mut chunk = ContentChunk::new(words.into());
     if !entry.message_id.as_str().is_empty() {
@@ -255,7 +254,7 @@ fn aside(entry: Entry<'_>, words: String, lasting: Lasting) -> SessionUpdate {
     SessionUpdate::AgentThoughtChunk(chunk)
 }
 
-/// Marks what no load repeats.
+/// Marks an update that no load repeats.
 fn passing() -> Meta {
     let ours = Map::from_iter([("transient".to_owned(), Value::Bool(true))]);
     Meta::from_iter([(OWN_KEY.to_owned(), Value::Object(ours))])

@@ -1,6 +1,5 @@
-//! Makes an update that is too long for a line fit: split first, cut where splitting is not possible, and say
-//! so in `_meta.attache.cut`. What can't be cut without becoming something else (images, ids, paths) stays
-//! whole.
+//! Makes an update fit that is too long for a line: splits it, or cuts it where splitting is not possible and
+//! says so in `_meta.attache.cut`. Keeps what would become something else if cut (images, ids, paths).
 
 use attache_core::metadata::OWN_KEY;
 use attache_rpc::encode_notification;
@@ -9,16 +8,16 @@ use serde_json::{Map, Value, json};
 use super::line::{UPDATE_METHOD, UpdateNotification};
 use crate::limits::{ENVELOPE_BYTES, LINE_BYTES};
 
-/// What a field's text is, which decides when and how it may be cut.
+/// The kind of a field's text, which decides when and how we may cut it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FieldKind {
-    /// Arguments and results as data: the first to go, since the client shows something else.
+    /// Arguments and results as data: cut first, because the client shows something else.
     Raw,
     /// Markdown.
     Prose,
     /// Text outside of a stream: titles, descriptions, attached texts.
     Plain,
-    /// One side of a diff: the last to go.
+    /// One side of a diff: cut last.
     Diff,
 }
 
@@ -34,8 +33,8 @@ fn write_cut(session_id: &str, mut update: Value, out: &mut Vec<u8>) -> Result<(
     encode_notification(out, UPDATE_METHOD, &UpdateNotification { session_id, update: &update })
 }
 
-/// A client merges the fields of updates of one call, so the raw data can go on a line of its own, before the
-/// rest.
+/// Takes the raw data out, to send it first on its own line: a client merges the fields of all updates of one
+/// call.
 fn raw_apart(update: &mut Value) -> Option<Value> {
     let fields = update.as_object_mut()?;
     if fields.get("sessionUpdate")? != "tool_call_update" {
@@ -56,8 +55,8 @@ fn raw_apart(update: &mut Value) -> Option<Value> {
     Some(Value::Object(apart))
 }
 
-/// Cuts texts of these matters, then lists, until the object fits a line with its envelope. Leaves a mark if it
-/// cut.
+/// Cuts texts of these kinds, then lists, until the object fits a line with its frame. Marks the object if it
+/// cut something.
 pub(super) fn cut(object: &mut Value, matters: &[FieldKind]) {
     let bytes = encoded_bytes(object);
     let room = LINE_BYTES - ENVELOPE_BYTES;
@@ -84,7 +83,7 @@ pub(super) fn cut(object: &mut Value, matters: &[FieldKind]) {
     }
 }
 
-/// From gentle to rough: raw data first, diffs only when nothing else is left to give.
+/// From gentle to rough: raw data first, diffs only when nothing else is left to cut.
 const STAGES: &[(usize, &[FieldKind])] = &[
     (16 * 1024, &[FieldKind::Raw]),
     (4 * 1024, &[FieldKind::Raw]),
@@ -98,15 +97,15 @@ const STAGES: &[(usize, &[FieldKind])] = &[
     (256, &[FieldKind::Raw, FieldKind::Prose, FieldKind::Plain, FieldKind::Diff]),
 ];
 
-/// What an object is whose fields are cut.
+/// The kind of an object whose fields we cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CutObject {
-    /// A file with its address: its text is no prose.
+    /// A file with its address, whose text is not prose.
     Resource,
     Other,
 }
 
-/// What the value of this key is, and the name to tell when it is cut. `within` is set inside raw data.
+/// The kind of this key's value, and the name to report if we cut it. `within` is set inside raw data.
 fn matter(
     key: &str,
     object: CutObject,
@@ -158,7 +157,7 @@ fn shorten_texts(
                 true => CutObject::Resource,
                 false => CutObject::Other,
             };
-            // Inside raw data everything is raw; elsewhere an object starts afresh.
+            // Everything inside raw data is raw; elsewhere each object starts fresh.
             let within = within.filter(|(_, matter)| *matter == FieldKind::Raw);
             for (key, item) in fields.iter_mut().filter(|(key, _)| *key != "_meta") {
                 shorten_texts(item, matter(key, object, within), wanted, limit, cut_fields);
@@ -168,7 +167,7 @@ fn shorten_texts(
     }
 }
 
-/// Texts alone did not do it: fewer items, and at the end no raw data at all.
+/// Cutting texts was not enough: keeps fewer items, and in the end no raw data at all.
 fn shorten_lists(
     object: &mut Value,
     matters: &[FieldKind],
@@ -187,7 +186,7 @@ fn shorten_lists(
             note(cut_fields, name);
         }
     }
-    // Where prose may not be cut, no block of it may be left out either.
+    // If we may not cut prose, we may not drop a block of it either.
     let lists: &[&'static str] = match matters.contains(&FieldKind::Prose) {
         true => &["locations", "entries", "content"],
         false => &["locations"],
@@ -236,15 +235,15 @@ fn mark(object: &mut Value, bytes: usize, cut_fields: &[&'static str]) {
     }
 }
 
-/// Head and tail of a text with a note between them; at most `limit` bytes and the note.
+/// Head and tail of a text with a note between them; at most `limit` bytes plus the note.
 fn shortened(text: &str, limit: usize) -> String {
     let (head, tail) = ends(text, limit);
     let left_out = text.len() - head.len() - tail.len();
     format!("{head}\n… {left_out} bytes not shown …\n{tail}")
 }
 
-/// The same for Markdown: a code fence that is open where the head ends is closed there, and the one that is
-/// open where the tail starts is opened there, unless it is the same.
+/// The same for Markdown: closes a code fence that is open at the end of the head, and opens the one that is
+/// open at the start of the tail, unless it is the same fence.
 fn shortened_markdown(text: &str, limit: usize) -> String {
     let (head, tail) = ends(text, limit);
     let tail_start = text.len() - tail.len();
@@ -263,7 +262,7 @@ fn ends(text: &str, limit: usize) -> (&str, &str) {
     (&text[..head], &text[tail..])
 }
 
-/// Where the fence that is still open at the end of the text was opened, and its backticks.
+/// Where the fence that is still open at the end of the text begins, and its backticks.
 fn open_fence(text: &str) -> Option<(usize, &str)> {
     let mut open: Option<(usize, &str)> = None;
     let mut start = 0;
@@ -280,7 +279,7 @@ fn open_fence(text: &str) -> Option<(usize, &str)> {
     open
 }
 
-/// The size of a value as JSON, without writing it anywhere.
+/// The size of a value as JSON, without storing the JSON.
 fn encoded_bytes(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -293,7 +292,7 @@ fn encoded_bytes(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // Values always encode; if one did not, it would count as too long and be cut.
+    // Values always encode; if one did not, we would treat it as too long and cut it.
     match serde_json::to_writer(&mut count, value) {
         Ok(()) => count.0,
         Err(_) => usize::MAX,

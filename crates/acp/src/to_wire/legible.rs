@@ -1,4 +1,4 @@
-//! Text that has to be read by a person as it is: fences that can't be left, and nothing invisible. Cuts
+//! Text that a person must see exactly as it is: fences that the text cannot close, and nothing invisible. Cuts
 //! nothing.
 
 use std::fmt::Write;
@@ -7,7 +7,7 @@ use attache_core::legible::is_invisible;
 
 use crate::limits::{BLANK_RUN, EMPTY_LINE_RUN};
 
-/// The text in a code fence longer than any run of backticks in it.
+/// The text in a code fence that is longer than any run of backticks in it.
 pub(super) fn fenced(text: &str) -> String {
     let longest = text.split(|character| character != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -15,8 +15,8 @@ pub(super) fn fenced(text: &str) -> String {
     format!("{fence}\n{text}{newline}{fence}")
 }
 
-/// One line that Markdown shows as it is: as code where it holds characters that mean something there, unless
-/// all of them are in code already.
+/// One line that Markdown shows unchanged: as code if it contains Markdown characters, unless all of them are
+/// already in code.
 pub(super) fn literal(line: &str) -> String {
     if is_plain_beside_code(line) {
         return line.to_owned();
@@ -27,10 +27,10 @@ pub(super) fn literal(line: &str) -> String {
     format!("{mark}{pad}{line}{pad}{mark}")
 }
 
-/// Characters of Markdown, beside the backtick.
+/// Characters with a meaning in Markdown, beside the backtick.
 const MEANS_SOMETHING: [char; 9] = ['*', '_', '[', '<', '~', '\\', '&', '|', '$'];
 
-/// Every backtick begins or ends code of its own, and nothing beside the code means anything.
+/// Whether every backtick begins or ends code, and nothing outside of the code has a meaning.
 fn is_plain_beside_code(line: &str) -> bool {
     let pieces: Vec<&str> = line.split('`').collect();
     let last = pieces.len() - 1;
@@ -41,8 +41,8 @@ fn is_plain_beside_code(line: &str) -> bool {
     last.is_multiple_of(2) && pieces.iter().enumerate().all(is_fine)
 }
 
-/// The whole text with what can't be seen made visible: control, direction and zero-width characters as
-/// escapes, long runs of blanks and of empty lines as counts. Line ends and tabs stay.
+/// The whole text with invisible characters made visible: control, direction and zero-width characters as
+/// escapes, long runs of blanks and of empty lines as counts. Keeps line ends and tabs.
 pub(super) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut blanks = Run::default();
@@ -66,7 +66,7 @@ pub(super) fn visible(text: &str) -> String {
     shown
 }
 
-/// The same on one line, for places that show no second one.
+/// The same on one line, for places that show only one.
 pub(super) fn visible_line(text: &str) -> String {
     visible(text).replace('\n', "⏎")
 }

@@ -1,4 +1,4 @@
-//! Writes updates as lines: text by a borrowed path without a copy, everything else through the schema's types.
+//! Writes updates as lines: writes text without copying it, everything else through the schema's types.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::limits::{ENVELOPE_BYTES, LINE_BYTES, SMALLEST_PIECE_BYTES, SURELY_FIT
 
 pub(super) const UPDATE_METHOD: &str = "session/update";
 
-/// Who says a text.
+/// The speaker of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChunkSpeaker {
     User,
@@ -36,8 +36,8 @@ struct TextUpdate<'a> {
     message_id: StepMessageId<'a>,
 }
 
-/// The id of a message as clients see it: each model call of a turn speaks in a message of its own. What the
-/// model said in the first has the stored id, later ones that with their number.
+/// The message id that clients see: each model call of a turn gets its own message. The first call's message
+/// has the stored id; later ones have that id with their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepMessageId<'a> {
     message_id: &'a str,
@@ -114,7 +114,7 @@ pub(super) fn thought(
     }
 }
 
-/// A block of content in the message of its role; the system says nothing to clients.
+/// A content block in the message of its role; the system's messages are not for clients.
 pub(super) fn block(
     entry: Entry<'_>,
     block: ContentBlock,
@@ -128,7 +128,7 @@ pub(super) fn block(
     }
 }
 
-/// Any update; one that is too long for a line is split or cut.
+/// Any update; splits or cuts one that is too long for a line.
 pub(super) fn update<U: Serialize>(
     entry: Entry<'_>,
     update: &U,
@@ -144,12 +144,12 @@ pub(super) fn update<U: Serialize>(
     fit::write(session_id, serde_json::to_value(update)?, out)
 }
 
-/// The text in pieces that each fit a line when escaped; nothing for an empty text.
+/// The text in pieces that each fit a line after escaping; no piece for an empty text.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     pieces_beside(text, 0)
 }
 
-/// The same where something of this size has to fit the line as well.
+/// The same if something of this size must fit the line as well.
 pub(super) fn pieces_beside(mut text: &str, beside: usize) -> impl Iterator<Item = &str> {
     let room = (LINE_BYTES - ENVELOPE_BYTES).saturating_sub(beside).max(SMALLEST_PIECE_BYTES);
     let fits = SURELY_FITS_BYTES.min(room / 6);

@@ -1,5 +1,5 @@
-//! Questions of the agent as a client can put them: one form for all of them, or the options of a permission
-//! request each.
+//! The agent's questions in a form that clients can show: one form for all of them, or one permission request
+//! each.
 
 use agent_client_protocol_schema::v1::{
     CreateElicitationRequest, ElicitationFormMode, ElicitationMode, ElicitationPropertySchema,
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use super::answers::own_meta;
 use super::legible::{fenced, visible, visible_line};
 
-/// The id of the option that chooses nothing: the model has to do without an answer.
+/// The id of the option that chooses nothing: the model must continue without an answer.
 pub const NO_CHOICE: &str = "none";
 
-/// The id of the option that leads to the next choices.
+/// The id of the option that shows the next choices.
 pub const MORE_CHOICES: &str = "more";
 
 /// The name of a question's field in its form.
@@ -48,7 +48,7 @@ pub fn form_request(ask: &Ask, questions: &[Question]) -> Result<Value, serde_js
     serde_json::to_value(CreateElicitationRequest::new(mode, message))
 }
 
-/// A form of somebody else than the agent, as far as clients know such forms.
+/// A form that does not come from the agent, as far as clients support such forms.
 pub fn foreign_form(session_id: &SessionId, form: Form) -> Result<Value, serde_json::Error> {
     let schema: ElicitationSchema = serde_json::from_value(form.schema)?;
     let scope = ElicitationSessionScope::new(session_id.as_str().to_owned())
@@ -70,7 +70,7 @@ pub fn address_request(session_id: &SessionId, address: &AddressOffer) -> Create
     CreateElicitationRequest::new(ElicitationMode::Url(mode), visible(&address.message))
 }
 
-/// One more thing that a call would do: this once or not at all.
+/// Asks about one more thing that a call would do: yes for this once, or no.
 pub fn permit_request(session_id: &SessionId, permit: &Permit) -> Result<Value, serde_json::Error> {
     let fields = ToolCallUpdateFields::new()
         .title(visible_line(&permit.title))
@@ -86,14 +86,14 @@ pub fn permit_request(session_id: &SessionId, permit: &Permit) -> Result<Value, 
     Ok(json!({ "sessionId": session_id, "toolCall": serde_json::to_value(call)?, "options": options }))
 }
 
-/// The one field of the form about a project, and what it may hold.
+/// The only field of the form about a project.
 pub const CONSENT_FIELD: &str = "trust";
 /// The option that means yes.
 pub const CONSENT_GIVEN: &str = "yes";
 /// The option that means no.
 pub const CONSENT_DECLINED: &str = "no";
 
-/// Whether a project's own configuration may count, as a form that shows it.
+/// Asks whether a project's own configuration may take effect, in a form that shows it.
 pub fn consent_form(session: &SessionId, request: &ConsentRequest) -> Result<Value, serde_json::Error> {
     let options = vec![
         EnumOption::new(CONSENT_GIVEN, "Trust it as it is"),
@@ -112,7 +112,7 @@ pub fn consent_form(session: &SessionId, request: &ConsentRequest) -> Result<Val
     serde_json::to_value(CreateElicitationRequest::new(mode, message))
 }
 
-/// Of several choices none is an answer too.
+/// A question with several choices also accepts none of them.
 fn is_required(question: &Question) -> bool {
     question.choices.is_empty() || question.selection == Selection::One
 }
@@ -142,29 +142,27 @@ fn form_option(choice: &Choice) -> EnumOption {
         .description(choice.description.as_deref().map(visible_line))
 }
 
-/// The kinds that the choices of a question go by, in order: some clients offer one option of each kind, and
-/// take a rejection for the end of the call.
+/// The option kinds for the choices of a question, in order: some clients offer only one option of each kind,
+/// and take a rejection for the end of the call.
 const CHOICE_KINDS: [PermissionOptionKind; 2] =
     [PermissionOptionKind::AllowOnce, PermissionOptionKind::AllowAlways];
 
-/// Choices of a question that are put as options, so many at a time as there are kinds for: people do not page
-/// through more.
+/// The most choices that we show as options, as many at a time as there are kinds: people do not page through
+/// more.
 const CHOICES_MOST: usize = 4;
 
-/// Whether a question can be put as the options of permission requests: a few choices, of which one is the
-/// answer.
+/// Whether permission requests can ask this question: it has a few choices, of which one is the answer.
 pub fn fits_options(question: &Question) -> bool {
     (1..=CHOICES_MOST).contains(&question.choices.len()) && question.selection == Selection::One
 }
 
-/// Whether there are choices behind those that a request offers from this one on.
+/// Whether there are more choices after those that a request offers from this one on.
 pub fn has_more_choices(question: &Question, first: usize) -> bool {
     question.choices.len().saturating_sub(first) > CHOICE_KINDS.len()
 }
 
-/// One question with a few choices as a permission request whose options are its choices, from the first that
-/// is offered on. The call lists all of them: names of options are short on most screens, and some clients show
-/// words of their own.
+/// One question with a few choices as a permission request, whose options are the choices from `first` on. The
+/// call lists all of them, because most clients shorten the names of options, and some replace them.
 pub fn choice_request(ask: &Ask, question: &Question, first: usize) -> Result<Value, serde_json::Error> {
     let fields = ToolCallUpdateFields::new()
         .status(ToolCallStatus::Pending)

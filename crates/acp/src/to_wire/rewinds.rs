@@ -1,11 +1,11 @@
-//! The results of a rewind and of one that is taken back.
+//! The results of a rewind and of an unrewind.
 
 use attache_core::rewind::{MovedFiles, Rewound, Unrewound};
 use serde_json::{Value, json};
 
 use super::content;
 
-/// The prompt as it was sent, what is hidden now, and what became of files.
+/// The prompt as the client sent it, what is hidden now, and what happened to files.
 pub fn rewind_result(rewound: &Rewound) -> Value {
     let prompt: Vec<_> = rewound.parts.iter().filter_map(content::user_block).collect();
     let mut result = json!({ "prompt": prompt, "hidden": rewound.hidden });
@@ -20,7 +20,7 @@ pub fn unrewind_result(unrewound: &Unrewound) -> Value {
     result
 }
 
-/// Nothing where this host keeps no snapshots.
+/// Adds nothing if this host keeps no snapshots.
 fn add_files(result: &mut Value, files: Option<&MovedFiles>) {
     let Some(MovedFiles { restored, conflicts, not_covered }) = files else { return };
     let restored: Vec<_> = restored.iter().map(|path| path.to_string_lossy()).collect();

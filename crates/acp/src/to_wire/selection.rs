@@ -1,4 +1,4 @@
-//! Modes and config options: what can be chosen and what is chosen, as clients list it.
+//! Modes and config options: the choices and the current values, in the form clients list them.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectGroup, SessionConfigSelectOption,
@@ -14,18 +14,18 @@ use attache_core::watchdog::Approval;
 pub const MODE_OPTION: &str = "mode";
 /// The option that chooses the model.
 pub const MODEL_OPTION: &str = "model";
-/// The option that chooses how much it thinks.
+/// The option that sets how much the model thinks.
 pub const THOUGHT_OPTION: &str = "thought_level";
-/// The option that chooses what runs without a question.
+/// The option that sets what runs without a question.
 pub const APPROVAL_OPTION: &str = "approval";
 
-/// How the options of an agent that lives elsewhere begin, so that none of them is taken for one of ours.
+/// Prefix of the options of an agent that runs elsewhere, so that they differ from ours.
 pub const AGENT_OPTION: &str = "agent.";
 
-/// The value that leaves it to the model how much it thinks.
+/// The value that lets the model decide how much it thinks.
 pub const DEFAULT_THOUGHT: &str = "default";
 
-/// The agents that can be a session's mode.
+/// The agents that a session can have as its mode.
 pub fn modes(chosen: &Chosen) -> SessionModeState {
     let available = chosen.modes.iter().map(|mode| {
         SessionMode::new(mode.id.clone(), mode.name.clone()).description(described(&mode.description))
@@ -33,7 +33,7 @@ pub fn modes(chosen: &Chosen) -> SessionModeState {
     SessionModeState::new(chosen.agent.clone(), available.collect())
 }
 
-/// The complete list.
+/// The complete list of options.
 pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOption> {
     let modes: Vec<_> = chosen
         .modes
@@ -59,7 +59,7 @@ pub fn config_options(choices: &Choices, chosen: &Chosen) -> Vec<SessionConfigOp
     options
 }
 
-/// What can be chosen of an agent that lives elsewhere.
+/// An option of an agent that runs elsewhere.
 fn of_agent(option: &AgentOption) -> SessionConfigOption {
     let values: Vec<_> = option
         .values
@@ -75,13 +75,13 @@ fn of_agent(option: &AgentOption) -> SessionConfigOption {
     match option.category.as_deref() {
         Some("model") => select.category(SessionConfigOptionCategory::Model),
         Some("thought_level") => select.category(SessionConfigOptionCategory::ThoughtLevel),
-        // `mode` is the option of ours that chooses the agent.
+        // `mode` is our own option, which chooses the agent.
         Some(_) | None => select.category(SessionConfigOptionCategory::Other("_agent".to_owned())),
     }
 }
 
-/// Grouped by provider, in the order of their first model. One provider needs no group: there are clients that
-/// show none.
+/// Grouped by provider, in the order of their first model. A single provider gets no group, because some
+/// clients do not show groups.
 fn models(choices: &Choices, current: &ModelRef) -> SessionConfigSelectOptions {
     let mut groups: Vec<SessionConfigSelectGroup> = Vec::new();
     for info in choices.models.iter() {
@@ -89,8 +89,8 @@ fn models(choices: &Choices, current: &ModelRef) -> SessionConfigSelectOptions {
         add(&mut groups, &info.model.provider_id, option);
     }
     if choices.model(current).is_none() {
-        // A model that its provider does not list, or that can't be used any more: the current value must be
-        // listed.
+        // Its provider does not list the model, or it is no longer usable; the list must contain the current
+        // value.
         let option = SessionConfigSelectOption::new(current.to_string(), current.model_id.clone());
         add(&mut groups, &current.provider_id, option);
     }
@@ -100,7 +100,7 @@ fn models(choices: &Choices, current: &ModelRef) -> SessionConfigSelectOptions {
     }
 }
 
-/// How much the model thinks: only what this model can be told.
+/// How much the model thinks: only the levels of this model.
 fn thought(chosen: &Chosen) -> SessionConfigOption {
     let by_itself = SessionConfigSelectOption::new(DEFAULT_THOUGHT, "Default")
         .description("The model's own default".to_owned());
@@ -139,7 +139,7 @@ fn approval(current: Approval) -> SessionConfigOption {
         SessionConfigSelectOption::new(approval.as_str(), name).description(description.to_owned())
     };
     let options: Vec<_> = Approval::ALL.into_iter().map(option).collect();
-    // The protocol has no category for it; those of its own begin with an underscore.
+    // The protocol has no category for it; custom categories begin with an underscore.
     SessionConfigOption::select(APPROVAL_OPTION, "Approval", current.as_str(), options)
         .category(SessionConfigOptionCategory::Other("_approval".to_owned()))
 }

@@ -1,4 +1,4 @@
-//! Tool calls as an editor shows them. The tool itself said how it wants to look; this only carries it over.
+//! Tool calls in the form an editor shows them. The tool itself said how to show them; this only converts it.
 
 use agent_client_protocol_schema::v1::{
     ContentBlock, Diff, ImageContent, Meta, SessionUpdate, Terminal, ToolCall, ToolCallContent,
@@ -17,14 +17,14 @@ use serde_json::{Map, Value, json};
 use super::legible::{fenced, visible_line};
 use super::{EncodeResult, content, line};
 
-/// What every chunk of a call carries.
+/// The data that every chunk of a call has.
 pub(super) struct ToolCallChunk<'a> {
     pub(super) id: &'a CallId,
     pub(super) marks: &'a ToolMarks,
     pub(super) rest: &'a Rest,
 }
 
-/// The model began to call a tool: title and kind as far as they are known.
+/// The model began to call a tool: title and kind as far as we know them.
 pub(super) fn started(
     entry: Entry<'_>,
     call: ToolCallChunk<'_>,
@@ -33,17 +33,17 @@ pub(super) fn started(
 ) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     let title = title(&shown, call.marks).unwrap_or_else(|| visible_line(tool_name));
-    // In a replay the metadata has everything by now; content and locations come once, with the result.
+    // In a replay the metadata is already complete; content and locations come once, with the result.
     let kind = shown.kind.map(kind).unwrap_or_default();
     let announced = ToolCall::new(call.id.as_str().to_owned(), title).name(tool_name.to_owned());
     let mut announced = serde_json::to_value(SessionUpdate::ToolCall(announced))?;
-    // The schema's type leaves out what is the default; a client should not have to know it.
+    // The schema's type leaves out default values; a client should not need to know them.
     announced["kind"] = serde_json::to_value(kind)?;
     announced["status"] = serde_json::to_value(ToolCallStatus::Pending)?;
     line::update(entry, &announced, out)
 }
 
-/// The arguments are whole: what the call would do.
+/// The arguments are complete: what the call would do.
 pub(super) fn understood(
     entry: Entry<'_>,
     call: ToolCallChunk<'_>,
@@ -58,7 +58,7 @@ pub(super) fn understood(
     write(entry, call.id, fields, &shown, out)
 }
 
-/// The arguments are no good.
+/// The arguments are invalid.
 pub(super) fn misunderstood(
     entry: Entry<'_>,
     call: ToolCallChunk<'_>,
@@ -73,7 +73,7 @@ pub(super) fn misunderstood(
     write(entry, call.id, fields, &shown, out)
 }
 
-/// The call runs; what it has to show so far.
+/// The call is running; what it can show so far.
 pub(super) fn progressed(entry: Entry<'_>, call: ToolCallChunk<'_>, out: &mut Vec<u8>) -> EncodeResult {
     let Some(shown) = presentation(call.rest) else { return Ok(()) };
     write(entry, call.id, fields(&shown, call.marks, ToolCallStatus::InProgress), &shown, out)
@@ -134,7 +134,7 @@ struct AskedCall {
     status: String,
 }
 
-/// The text of a command's result beside its exit code.
+/// The text of a command's result, beside its exit code.
 fn raw_output(output: Value, shown: &Presentation) -> Value {
     match (output, shown.metadata.as_ref().and_then(|metadata| metadata.exit_code)) {
         (Value::String(text), Some(code)) => json!({ "output": text, "exit_code": code }),
@@ -142,7 +142,7 @@ fn raw_output(output: Value, shown: &Presentation) -> Value {
     }
 }
 
-/// Raw data as clients take it: some refuse anything but an object.
+/// Raw data in a form that all clients accept: some refuse anything but an object.
 pub(super) fn object(name: &str, value: Value) -> Value {
     match value {
         Value::Object(_) => value,
@@ -150,7 +150,7 @@ pub(super) fn object(name: &str, value: Value) -> Value {
     }
 }
 
-/// Notes at the end of a text are for the model.
+/// Removes notes at the end of a text, which are for the model.
 fn without_notes(output: &Value, shown: &Presentation) -> Value {
     match output.as_str().filter(|_| shown.note_bytes > 0) {
         Some(text) => Value::String(text_without_notes(text, shown).to_owned()),
@@ -195,7 +195,7 @@ fn write(
     line::update(entry, &update, out)
 }
 
-/// A diff of a new file says so with `oldText: null`; the schema's type would leave it out.
+/// Adds `oldText: null` to the diff of a new file, which the schema's type would leave out.
 pub(super) fn name_new_files(call: &mut Value) {
     let blocks = call.get_mut("content").and_then(Value::as_array_mut);
     for block in blocks.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -205,7 +205,7 @@ pub(super) fn name_new_files(call: &mut Value) {
     }
 }
 
-/// What the tool said of itself; `None` when clients are not to see the call. What can't be read shows a plain
+/// What the tool said about itself; `None` if clients must not see the call. Unreadable data gives a plain
 /// call.
 fn presentation(rest: &Rest) -> Option<Presentation> {
     let ours = rest.tool_metadata().and_then(own);
@@ -213,7 +213,7 @@ fn presentation(rest: &Rest) -> Option<Presentation> {
     (!shown.hidden).then_some(shown)
 }
 
-/// Only what is known: an absent field leaves what the client shows already.
+/// Only known fields: an absent field keeps what the client already shows.
 pub(super) fn fields(
     shown: &Presentation,
     marks: &ToolMarks,
@@ -227,7 +227,7 @@ pub(super) fn fields(
         .content(blocks(shown))
 }
 
-/// The error follows what the tool had to show, in a fence that its text can't leave.
+/// Puts the error after what the tool showed, in a fence that its text cannot close.
 fn failure(shown: &Presentation, marks: &ToolMarks, error_text: &str) -> ToolCallUpdateFields {
     let mut blocks = blocks(shown).unwrap_or_default();
     blocks.push(fenced(&legible(error_text)).into());
@@ -271,7 +271,7 @@ fn blocks(shown: &Presentation) -> Option<Vec<ToolCallContent>> {
     (!shown.content.is_empty()).then(|| shown.content.iter().map(block).collect())
 }
 
-/// How the call went, for clients that want to know more.
+/// How the call ended, for clients that want to know more.
 fn meta(shown: &Presentation, status: ToolCallStatus) -> Option<Meta> {
     let mut ours = Map::new();
     if let Some(metadata) = &shown.metadata {

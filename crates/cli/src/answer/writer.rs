@@ -1,25 +1,25 @@
-//! The one way to a terminal: what it would obey, or can't be seen, is written out. Pipes and files get
-//! exact bytes.
+//! The only way to a terminal: escapes what a terminal would obey or could not show. Pipes and files get exact
+//! bytes.
 
 use std::io::{self, IsTerminal, Write};
 
 use attache_core::legible::legible;
 
-/// What is written.
+/// Which kind of text we write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerKind {
-    /// Words of others, as they come.
+    /// Text that may come from others: escape everything.
     Text,
-    /// Ours with colours in it.
+    /// Our own text, which may contain colours.
     Painted,
 }
 
 #[derive(Debug)]
 pub(crate) struct AnswerWriter<W: Write> {
     out: W,
-    /// `None` where it is not shown.
+    /// `None` if the output is no terminal.
     seen: Option<AnswerKind>,
-    /// The beginning of a character whose end is not written yet.
+    /// The first bytes of a character whose last bytes have not come yet.
     rest: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ fn shown(bytes: &[u8], answered: AnswerKind) -> String {
     }
 }
 
-/// How many bytes at the end may belong to what follows.
+/// How many bytes at the end may be the start of a longer character.
 fn unfinished(bytes: &[u8]) -> usize {
     if bytes.last() == Some(&b'\r') {
         return 1;
@@ -75,7 +75,7 @@ fn unfinished(bytes: &[u8]) -> usize {
         .unwrap_or(0)
 }
 
-/// Only what changes how following text looks stays.
+/// Keeps only sequences that change the look of the following text.
 fn legible_but_colours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Tries a key on its provider before it is kept: asks for the list of models, which costs nothing.
+//! Tries a key on its provider before we store it: asks for the list of models, which costs nothing.
 
 use anyhow::{Result, bail};
 use attache_models::{
@@ -11,8 +11,8 @@ use crate::config::{HttpWire, Provider};
 use crate::limits::ANSWER;
 use crate::providers::Opener;
 
-/// An error only when the provider refuses the key; who can't be asked gets the benefit of the doubt, and the
-/// user is told.
+/// An error only if the provider refuses the key. If we cannot ask the provider, we accept the key and tell the
+/// user.
 pub(super) async fn accepted(
     opener: &Opener,
     provider: &Provider,

@@ -9,19 +9,19 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use crate::answer::Interrupted;
 use crate::limits::MAX_KEY_BYTES;
 
-/// `provider` as it was named.
+/// `provider` is the name to show.
 pub(super) async fn read(provider: &str) -> Result<Secret> {
     let stdin = io::stdin();
     let silence = match stdin.is_terminal() {
         true => {
-            // Before the question: what is typed ahead is not shown either.
+            // Before the question, so that what the user types ahead stays hidden, too.
             let silence = Silence::begin()?;
             write!(io::stderr(), "Key for {provider}: ")?;
             Some(silence)
         }
         false => None,
     };
-    // Interrupted, the terminal must show again what is typed: the process goes on to its end for that.
+    // After an interrupt the terminal must echo again, so the process goes on to its normal end.
     let line = tokio::select! {
         read = tokio::task::spawn_blocking(one_line) => read.context("reading the key")?,
         _ = tokio::signal::ctrl_c() => Err(io::ErrorKind::Interrupted.into()),
@@ -43,7 +43,7 @@ fn one_line() -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// What is wrong is said without a word of it.
+/// Says what is wrong without repeating any of the key.
 fn key(line: &[u8], provider: &str) -> Result<Secret> {
     if line.len() as u64 > MAX_KEY_BYTES {
         bail!("that is too long for a key; nothing was stored");
@@ -54,7 +54,7 @@ fn key(line: &[u8], provider: &str) -> Result<Secret> {
             "no key was given; paste it when asked, or pipe it in: echo KEY | attache auth login {provider}"
         )
     };
-    // Keys travel in a header of HTTP.
+    // A key is sent in an HTTP header.
     if !secret.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
         bail!(
             "a key has no blanks and only plain ASCII characters; did you copy more than the key? Nothing was stored"
@@ -63,7 +63,7 @@ fn key(line: &[u8], provider: &str) -> Result<Secret> {
     Ok(secret)
 }
 
-/// Typed characters are not shown while it lives.
+/// Hides typed characters while it lives.
 struct Silence {
     before: Termios,
 }
@@ -80,7 +80,7 @@ impl Silence {
 
 impl Drop for Silence {
     fn drop(&mut self) {
-        // A terminal that is gone needs no repair.
+        // If the terminal is gone, there is nothing to restore.
         tcsetattr(io::stdin(), OptionalActions::Now, &self.before).ok();
     }
 }

@@ -1,4 +1,4 @@
-//! `attache chat` without `-p`: what the screen begins with, and how its end becomes an exit code.
+//! `attache chat` without `-p`: sets up the screen, and turns its end into an exit code.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -90,7 +90,7 @@ fn start<'d>(
     }
 }
 
-/// A terminal that can't move its cursor gets lines, too.
+/// A terminal that cannot move its cursor gets plain lines, too.
 fn style(sources: &Sources, args: &ChatArgs) -> ScreenStyle {
     let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
     match args.plain || sources.config.chat_plain.value || is_dumb {
@@ -99,7 +99,7 @@ fn style(sources: &Sources, args: &ChatArgs) -> ScreenStyle {
     }
 }
 
-/// Another file for each workspace; its name says nothing of where that is.
+/// One file per workspace; its name does not reveal the workspace's path.
 fn history_file(folder: &Path, directory: &Path) -> PathBuf {
     use std::os::unix::ffi::OsStrExt;
     let digest = Sha256::digest(directory.as_os_str().as_bytes());

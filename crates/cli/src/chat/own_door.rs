@@ -16,11 +16,11 @@ use crate::usage_error::is_wrong_usage;
 
 pub(super) struct OwnDoor<'a> {
     sources: &'a Sources,
-    /// The file that the traffic is written to.
+    /// The file that gets the traffic.
     trace: Option<PathBuf>,
     people: People,
-    /// Why a lock: the door is opened from anywhere, and only once is the agent started. Whoever holds it waits
-    /// for the start.
+    /// A lock, because any task may open the door, but only the first one starts the agent. The others wait for
+    /// the start.
     opened: Mutex<Option<OpenedDoor>>,
 }
 
@@ -34,7 +34,7 @@ impl<'a> OwnDoor<'a> {
         Self { sources, trace: trace.map(Path::to_owned), people, opened: Mutex::new(None) }
     }
 
-    /// Ends the agent, with what still runs in it.
+    /// Ends the agent, and whatever still runs in it.
     pub(super) async fn close(self) {
         if let Some(OpenedDoor { agent, connections }) = self.opened.into_inner() {
             agent.end(connections).await;
@@ -55,7 +55,7 @@ impl AgentDoor for OwnDoor<'_> {
             let OpenedDoor { agent, connections } = match &mut *opened {
                 Some(opened) => opened,
                 None => {
-                    // A run without a person: no other model answers than the one that was chosen.
+                    // Without a person at the terminal, only the chosen model may answer.
                     let stand_in = match self.people {
                         People::Present => ModelStandIn::Allowed,
                         People::Absent | People::OnlyAProgram => ModelStandIn::Refused,

@@ -1,4 +1,4 @@
-//! Reads `[agents.NAME]` of a file: agents that live elsewhere, by the way they are reached. Starts none.
+//! Reads `[agents.NAME]` of a file: agents that run elsewhere, by how to reach them. Starts none.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ pub(super) const AGENT_KEYS: [&str; 16] = [
 
 const BACKENDS: [&str; 4] = ["ai-sdk", "langgraph", "python", "acp"];
 
-/// What each of them has, beside `backend` and `description`.
+/// The keys of each kind, beside `backend` and `description`.
 const KEYS_OF: [(&str, &[&str]); 4] = [
     ("ai-sdk", &["url", "headers", "history", "images", "audio", "pdf"]),
     ("langgraph", &["url", "headers", "assistant", "images", "audio"]),
@@ -44,26 +44,26 @@ const KEYS_OF: [(&str, &[&str]); 4] = [
     ("acp", &["command", "directory", "env", "sandbox"]),
 ];
 
-/// An agent of a file. Neither its variables nor its headers are ever printed.
+/// An agent of a file. We never print the values of its variables or headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfiguredAgent {
     pub(crate) name: String,
-    /// What it is for.
+    /// What the agent is for.
     pub(crate) description: Option<String>,
     pub(crate) backend: AgentBackend,
-    /// Whose file it stands in: a project's agent does not get our keys.
+    /// Whose file names the agent: a project's agent does not get our keys.
     pub(crate) owner: AgentOwner,
     pub(crate) origin: SettingOrigin,
 }
 
-/// Whose file an agent stands in.
+/// Whose file names an agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AgentOwner {
     User,
     Project,
 }
 
-/// How an agent is reached.
+/// How to reach an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AgentBackend {
     AiSdk {
@@ -77,7 +77,7 @@ pub(crate) enum AgentBackend {
     LangGraph {
         url: Url,
         headers: Vec<(String, HiddenText)>,
-        /// `None`: the server's first.
+        /// `None` means the first assistant of the server.
         assistant: Option<String>,
         images: bool,
         audio: bool,
@@ -85,21 +85,22 @@ pub(crate) enum AgentBackend {
     Python {
         /// `package.module:attribute`
         module: String,
-        /// A path, or the name of a program of the search path; `None`: that of a `.venv`, then `python3`.
+        /// A path, or the name of a program on the search path. `None` means the Python of a `.venv`, then
+        /// `python3`.
         python: Option<PathBuf>,
-        /// Where the module is looked up first.
+        /// The directory that Python searches first for the module.
         directory: PathBuf,
         environment: Vec<(String, HiddenText)>,
-        /// Started again when a file of the module changes.
+        /// Restart it when a file of the module changes.
         watch: bool,
-        /// Held like commands of a model.
+        /// Confine it like the commands of a model.
         sandbox: bool,
     },
     Acp {
         /// A program and its arguments.
         command: Vec<String>,
         environment: Vec<(String, HiddenText)>,
-        /// Where it is started; `None`: in the session's root.
+        /// The directory to start it in; `None` means the session's root.
         directory: Option<PathBuf>,
         /// Held as commands are.
         sandbox: bool,
@@ -107,7 +108,7 @@ pub(crate) enum AgentBackend {
 }
 
 impl AgentBackend {
-    /// As the file says it.
+    /// The word that the file uses.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::AiSdk { .. } => "ai-sdk",
@@ -118,7 +119,7 @@ impl AgentBackend {
     }
 }
 
-/// One `[agents.NAME]` while it is read.
+/// One `[agents.NAME]` table while we read it.
 struct AgentTable<'a> {
     /// `agents.NAME`, for messages.
     path: String,
@@ -304,13 +305,13 @@ impl FileReader<'_> {
         said.map(|said| said.value)
     }
 
-    /// Relative to the file.
+    /// Resolves a path relative to the file.
     fn path_of(&mut self, table: &AgentTable<'_>, key: &str) -> Option<PathBuf> {
         let said = self.text_of(table, key, "a path as a string")?;
         Some(self.directory.join(said.value))
     }
 
-    /// A name without a slash is looked for by who runs it.
+    /// Leaves a name without a slash as it is; the code that runs it searches for it.
     fn program_of(&mut self, table: &AgentTable<'_>, key: &str) -> Option<PathBuf> {
         let said = self.text_of(table, key, "a path or the name of a program as a string")?;
         Some(match said.value.contains('/') {

@@ -1,4 +1,4 @@
-//! The user's file as a document that can be changed: read and written whole, comments included. Knows no keys.
+//! The user's file as an editable document: read and written whole, with its comments. Knows no keys.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,16 +10,16 @@ use super::read_text;
 use crate::dirs::create_private_directory;
 use crate::limits::MAX_CONFIG_FILE_BYTES;
 
-/// The file as it is; an empty one where there is none.
+/// The file's document; an empty one if there is no file.
 pub(crate) fn open_document(file: &Path) -> Result<DocumentMut> {
     let text = read_text(file, MAX_CONFIG_FILE_BYTES).map_err(anyhow::Error::msg)?.unwrap_or_default();
     text.parse().with_context(|| format!("{} is not valid TOML", file.display()))
 }
 
-/// In place as a whole or not at all, and for its owner alone.
+/// Replaces the file completely or not at all; only the owner can read it.
 pub(crate) fn store_document(file: &Path, document: &DocumentMut) -> Result<()> {
     let failed = || format!("can't write {}", file.display());
-    // A link of the user's stays one.
+    // If the user's file is a link, keep the link and replace its target.
     let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let directory = file.parent().unwrap_or(Path::new("/"));
     create_private_directory(directory).with_context(failed)?;

@@ -1,4 +1,4 @@
-//! The environment variables, read once: those of the configuration, and those the directories follow.
+//! The environment variables, read once: those of the configuration, and those that set the directories.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,15 +9,16 @@ use super::error::{nearest, shown};
 use super::keys::{KEYS, SettingInput};
 use super::{Config, ConfigError, SettingOrigin};
 
-/// How the documentation names variables with secrets of webhooks, whatever this configuration says of them.
+/// The prefix that the documentation uses for variables with webhook secrets, whether or not this configuration
+/// names them.
 const HOOK_SECRETS: &str = "ATTACHE_HOOK_";
 
-/// Variables of ours that are no keys of the configuration.
+/// Our variables that set no key of the configuration.
 const OTHER_VARIABLES: [&str; 3] = ["ATTACHE_HOME", "ATTACHE_LOG", "ATTACHE_TOKEN"];
 
 #[derive(Clone, Default)]
 pub(crate) struct ProcessEnvironment {
-    /// Keys are among the values.
+    /// The values include keys, so never print them.
     variables: BTreeMap<OsString, OsString>,
 }
 
@@ -28,7 +29,7 @@ impl fmt::Debug for ProcessEnvironment {
 }
 
 impl ProcessEnvironment {
-    /// Some editors pass on nothing but `PATH`: the home is then the one of the user's account.
+    /// Some editors pass on nothing but `PATH`; then the home directory comes from the user's account.
     pub(crate) fn from_process() -> Self {
         let mut environment = Self { variables: std::env::vars_os().collect() };
         if environment.path("HOME").is_none()
@@ -44,25 +45,25 @@ impl ProcessEnvironment {
         Self { variables: pairs.iter().map(|(name, value)| (name.into(), value.into())).collect() }
     }
 
-    /// Those that are text.
+    /// The variables whose name and value are text.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (String, String)> {
         let texts = self.variables.iter().map(|(name, value)| (name.to_str(), value.to_str()));
         texts.filter_map(|(name, value)| Some((name?.to_owned(), value?.to_owned())))
     }
 
-    /// `None` when unset or empty.
+    /// `None` if unset or empty.
     pub(crate) fn path(&self, name: &str) -> Option<PathBuf> {
         self.variables.get(&OsString::from(name)).filter(|value| !value.is_empty()).map(PathBuf::from)
     }
 
-    /// `None` when unset, empty or not UTF-8.
+    /// `None` if unset, empty or not UTF-8.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.variables.get(&OsString::from(name))?.to_str().filter(|value| !value.is_empty())
     }
 
-    /// Sets what the variables say. A variable with our prefix that does not exist is a slip and an error.
+    /// Applies the variables. An unknown variable with our prefix is a typing error, and so an error.
     pub(super) fn apply(&self, config: &mut Config, errors: &mut Vec<ConfigError>) {
-        // Whatever the file says a key or a header is in.
+        // Any variable that the file names for a key or a header.
         let named: Vec<String> = config.named_variables().collect();
         let ours = self
             .variables
@@ -86,7 +87,7 @@ impl ProcessEnvironment {
 fn unknown_variable(variable: &str) -> String {
     let keys: Vec<String> = KEYS.iter().map(super::SettingKey::variable).collect();
     let valid: Vec<&str> = keys.iter().map(String::as_str).chain(OTHER_VARIABLES).collect();
-    // All share their first letters, which must not count as likeness.
+    // All names begin with the same prefix, which must not make them look alike.
     let stem = |name: &'_ str| name.strip_prefix("ATTACHE_").unwrap_or(name).to_owned();
     let stems: Vec<String> = valid.iter().map(|name| stem(name)).collect();
     let stems: Vec<&str> = stems.iter().map(String::as_str).collect();

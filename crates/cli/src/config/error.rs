@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in words that name the place and the way out.
+//! What is wrong with a configuration, in words that name the place and the fix.
 
 use std::fmt;
 use std::path::Path;
@@ -22,12 +22,12 @@ pub(crate) struct ConfigError {
     pub(crate) message: String,
 }
 
-/// Everything that is wrong, one line each. Never empty.
+/// All errors of a configuration, one line each. Never empty.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub(crate) struct ConfigErrors(pub(crate) Vec<ConfigError>);
 
 impl ConfigError {
-    /// `line` is `None` when the whole file is meant.
+    /// `line` is `None` if the error concerns the whole file.
     pub(crate) fn in_file(path: &Path, line: Option<usize>, message: String) -> Self {
         let path: Arc<Path> = path.into();
         Self { origin: SettingOrigin::File { path, line: line.unwrap_or(0) }, message }
@@ -62,10 +62,10 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
-/// `valid` are the keys of the same table, without their prefix.
+/// `valid` lists the keys of the same table, without their prefix.
 pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
     let homes = homes(key);
-    // A letter that is missing is likelier than a key of another place: `[provider.x]` means `providers`.
+    // A missing letter is likelier than a key from another table: `[provider.x]` means `providers`.
     let slip = valid.iter().filter(|_| prefix.is_empty());
     let slip = slip
         .copied()
@@ -80,7 +80,7 @@ pub(super) fn unknown_key(prefix: &str, key: &str, valid: &[&str]) -> String {
     format!("unknown key `{prefix}{}`{near} (valid here: {})", shown(key), valid.join(", "))
 }
 
-/// Where a key is valid.
+/// The tables in which a key is valid.
 fn homes(key: &str) -> Vec<String> {
     let mut homes = Vec::new();
     if valid_keys("").contains(&key) {
@@ -103,7 +103,7 @@ pub(crate) fn nearest<'a>(word: &str, valid: &[&'a str]) -> Option<&'a str> {
     attache_core::nearest::nearest(word, valid.iter().copied())
 }
 
-/// Foreign text in a message: one line, no control characters, not too much of it.
+/// Text of others in a message: on one line, without control characters, and shortened.
 pub(super) fn shown(text: &str) -> String {
     let mut shown: String =
         text.chars().take(MAX_SHOWN_CHARACTERS).collect::<String>().escape_debug().to_string();
@@ -113,7 +113,7 @@ pub(super) fn shown(text: &str) -> String {
     shown
 }
 
-/// `named` are the providers of the file.
+/// `named` lists the providers of the file.
 pub(super) fn unknown_provider(key: &str, model: &ModelRef, named: &[String], file: &Path) -> String {
     let provider = shown(&model.provider_id);
     let model = shown(&model.to_string());

@@ -12,12 +12,12 @@ use super::keys::{KEYS, SettingInput, found, mismatch};
 use super::limits::MAX_CONFIG_BYTES;
 use super::{Config, ConfigError, SettingOrigin, Sourced};
 
-/// `None` when there is no such file.
+/// `None` if there is no such file.
 pub(super) fn read(path: &Path) -> Result<Option<String>, ConfigError> {
     read_text(path, MAX_CONFIG_BYTES).map_err(|message| ConfigError::in_file(path, None, message))
 }
 
-/// A text file of bounded size; `None` when it is not there. Pipes are welcome.
+/// A text file of limited size; `None` if it does not exist. It may be a pipe.
 pub(crate) fn read_text(path: &Path, limit: u64) -> Result<Option<String>, String> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(limit + 1).read_to_end(&mut bytes));
@@ -37,10 +37,10 @@ pub(crate) fn read_text(path: &Path, limit: u64) -> Result<Option<String>, Strin
     }
 }
 
-/// What people write for true and false, which TOML does not know.
+/// The words people write for true and false, none of which is a TOML boolean.
 const NO_BOOLEANS: [&str; 6] = ["yes", "no", "on", "off", "true", "false"];
 
-/// The word behind the `=` in the line of this place.
+/// The word after the `=` on the line of this position.
 fn value_at(text: &str, place: usize) -> Option<&str> {
     let before = text.get(..place)?;
     let line = text[before.rfind('\n').map_or(0, |end| end + 1)..].lines().next()?;
@@ -52,15 +52,15 @@ fn value_at(text: &str, place: usize) -> Option<&str> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileScope {
     User,
-    /// What it may set is in `PROJECT_KEYS`.
+    /// `PROJECT_KEYS` lists what such a file may set.
     Project,
 }
 
-/// What a project may set: nothing that says where keys and conversations go, or what holds commands.
+/// What a project may set: nothing that decides where keys and conversations go, or how commands are confined.
 const PROJECT_KEYS: [&str; 9] =
     ["model", "agent", "agents", "approval", "permissions", "hooks", "mcp", "limits", "limits.max_steps"];
 
-/// Sets what the text says; gives the names of all providers it mentions, also of those with errors.
+/// Applies the text; returns the names of all providers it mentions, even those with errors.
 pub(super) fn apply(
     text: &str,
     config: &mut Config,
@@ -82,7 +82,7 @@ pub(super) fn apply(
             return Vec::new();
         }
     };
-    // Relative paths follow the file, wherever attache was started.
+    // Relative paths are relative to the file, wherever the user started attache.
     let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.to_path_buf());
     let directory = absolute.parent().map(Path::to_path_buf).unwrap_or_default();
     let (found, providers_named) = (Vec::new(), Vec::new());
@@ -103,7 +103,7 @@ pub(super) struct FileReader<'a> {
 }
 
 impl FileReader<'_> {
-    /// A table of plain keys; `prefix` ends with a dot or is empty.
+    /// Reads a table of plain keys; `prefix` ends with a dot or is empty.
     fn table(&mut self, prefix: &str, table: &dyn TableLike, config: &mut Config) {
         for (name, item) in table.iter() {
             let path = format!("{prefix}{name}");
@@ -171,7 +171,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// `valid` are those that are named; `known` are told of elsewhere besides.
+    /// `valid` are the keys that the message names; `known` are keys whose errors we report elsewhere.
     pub(super) fn unknown_keys(&mut self, path: &str, table: &dyn TableLike, known: &[&str], valid: &[&str]) {
         for (name, _) in table.iter().filter(|(name, _)| !known.contains(name)) {
             self.refuse(self.origin(table, name), unknown_key(&format!("{path}."), name, valid));
@@ -190,13 +190,13 @@ impl FileReader<'_> {
         self.errors.len()
     }
 
-    /// Those from there on: what reads an entry may have a use for them.
+    /// The errors from index `first` on, for code that keeps them with the entry.
     pub(super) fn take_errors_from(&mut self, first: usize) -> Vec<ConfigError> {
         self.errors.split_off(first)
     }
 
-    /// Where the key is. A table made by headers only (`[a.b]` for `a`) has no place of its own: its first
-    /// entry's.
+    /// Where the key is. A table that only headers of subtables create (`[a.b]` for `a`) has no position of its
+    /// own, so take that of its first entry.
     pub(super) fn origin(&self, table: &dyn TableLike, key: &str) -> SettingOrigin {
         let own = table.key(key).and_then(toml_edit::Key::span);
         let start = own.or_else(|| table.get(key).and_then(Item::span)).map_or(0, |span| span.start);
@@ -212,7 +212,7 @@ pub(super) const TABLES: [&str; 8] =
 const PROJECT_MAY: &str =
     "model, agent, approval, limits.max_steps, [[permissions]], [[hooks]], [mcp.NAME] and [agents.NAME]";
 
-/// Whether a path is no key, nor a table that has some.
+/// Whether a path is neither a key nor a table that contains keys.
 fn unknown_here(path: &str) -> bool {
     let is_above =
         |key: &&str| key.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -229,12 +229,12 @@ pub(super) fn valid_keys(prefix: &str) -> Vec<&'static str> {
     valid
 }
 
-/// A table under a heading of its own is one value as well as one in a line.
+/// A table under its own heading counts as the same value as an inline table.
 fn in_line(item: &Item) -> Option<Value> {
     item.as_table().map(|table| Value::InlineTable(table.clone().into_inline_table()))
 }
 
-/// Tables that stand one behind the other, in either way in which TOML writes them.
+/// The tables of an array, in either way TOML writes one.
 pub(super) fn tables_of(item: &Item) -> Option<Vec<&dyn TableLike>> {
     match item {
         Item::ArrayOfTables(tables) => Some(tables.iter().map(|table| table as &dyn TableLike).collect()),

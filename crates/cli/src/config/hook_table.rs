@@ -15,11 +15,11 @@ use super::{Config, SettingOrigin, Sourced};
 
 pub(super) const HOOK_KEYS: [&str; 5] = ["event", "matcher", "command", "timeout", "sandbox"];
 
-/// A hook, each entry with its own line.
+/// A hook; each entry knows its own line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfiguredHook {
     pub(crate) event: Sourced<EventName>,
-    /// `None`: the file has no such entry, or one that means everything.
+    /// `None` if the file has no such entry, or one that matches everything.
     pub(crate) matcher: Option<Sourced<HookMatcher>>,
     pub(crate) command: Sourced<HookCommand>,
     pub(crate) time: Sourced<Duration>,
@@ -39,7 +39,7 @@ impl ConfiguredHook {
     }
 }
 
-/// One `[[hooks]]` while it is read.
+/// One `[[hooks]]` table while we read it.
 struct HookTable<'a> {
     /// `hooks[1]`, for messages.
     path: String,
@@ -50,7 +50,7 @@ struct HookTable<'a> {
 const COMMAND: &str = "a text for the shell, or a list with a program and its arguments";
 
 impl FileReader<'_> {
-    /// One with a mistake is left out whole and told: what is misspelt may be what it was bound to.
+    /// Leaves out a hook with any mistake and reports it: the misspelt key may be the one that limits the hook.
     pub(super) fn hooks(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let known = self.error_count();
         let Some(tables) = tables_of(item) else {
@@ -104,7 +104,7 @@ impl FileReader<'_> {
         None
     }
 
-    /// `Some(None)`: everything; `None`: it can't be read.
+    /// `Some(None)` matches everything; `None` means it did not parse.
     fn matcher(
         &mut self,
         table: &HookTable<'_>,

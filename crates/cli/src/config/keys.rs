@@ -1,5 +1,5 @@
-//! The keys that hold one value each: how they are written, what they accept, where they go. One line here
-//! makes a key known to the file, the environment and the messages.
+//! The keys that hold one value: how to write them, what they accept, where they go. One line here makes a key
+//! known to the file, the environment and the messages.
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ use super::{ChatKeys, Config, SandboxSetting, SettingOrigin, Sourced, Thoughts, 
 
 #[derive(Clone, Copy)]
 pub(super) struct SettingKey {
-    /// Dotted, as in the file.
+    /// With dots, as in the file.
     pub(super) path: &'static str,
     pub(super) expected: &'static str,
     pub(super) assign: fn(&mut Config, &SettingInput<'_>, SettingOrigin) -> Result<(), SettingRefusal>,
 }
 
 pub(super) enum SettingRefusal {
-    /// Not what `SettingKey::expected` says.
+    /// The value is not what `SettingKey::expected` says.
     Mismatch,
     Because(String),
 }
 
-/// Every key there is.
+/// All keys.
 pub(super) const KEYS: &[SettingKey] = &{
     let mut all = [OTHER_KEYS[0]; OTHER_KEYS.len() + SERVE_KEYS.len()];
     let mut place = 0;
@@ -278,7 +278,7 @@ const OTHER_KEYS: &[SettingKey] = &[
         path: "web_search.api_key_env",
         expected: "the name of an environment variable",
         assign: |config, input, origin| {
-            // What is no name of a variable may be a key: it is not repeated.
+            // A text that is no variable's name may be a key, so do not repeat it.
             let text = input.text().ok().filter(|text| is_variable_name(text));
             let text = text.ok_or_else(|| SettingRefusal::Because(NO_VARIABLE_NAME.to_owned()))?;
             config.web_search.api_key_env = Some(Sourced { value: text.to_owned(), origin });
@@ -306,7 +306,7 @@ pub(super) fn mismatch(path: &str, expected: &str, found: &str) -> String {
     format!("`{path}` must be {expected}, found {found}")
 }
 
-/// A value of the file, in words.
+/// Describes a value of the file.
 pub(super) fn found(value: &Value) -> String {
     match value {
         Value::String(text) => format!("the string \"{}\"", shown(text.value())),
@@ -323,7 +323,7 @@ fn one_of<T: Copy>(text: &str, valid: &[T], name: fn(T) -> &'static str) -> Resu
     valid.iter().copied().find(|value| name(*value) == text).ok_or(SettingRefusal::Mismatch)
 }
 
-/// The model's own name may hold further slashes.
+/// The model's own name may contain more slashes.
 fn model_ref(text: &str) -> Option<ModelRef> {
     let (provider_id, model_id) = text.split_once('/')?;
     let is_name = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_whitespace() || c.is_control());

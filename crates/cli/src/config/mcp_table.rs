@@ -1,4 +1,5 @@
-//! Reads `[mcp.NAME]` of a file. An entry with a mistake becomes a server that fails with it: the others work.
+//! Reads `[mcp.NAME]` of a file. An entry with a mistake becomes a server that fails with that mistake; the
+//! others work.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -35,10 +36,10 @@ pub(super) const SERVER_KEYS: [&str; 15] = [
 
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 
-/// A day: what is longer is meant as "for ever", which hides a server that hangs.
+/// One day: people who write more mean "for ever", which would hide a server that hangs.
 const LONGEST_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// One `[mcp.NAME]` while it is read.
+/// One `[mcp.NAME]` table while we read it.
 pub(super) struct ServerTable<'a> {
     /// `mcp.NAME`, for messages.
     pub(super) path: String,
@@ -119,7 +120,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// A project does not give its own servers the user's model.
+    /// A project must not let its servers use the user's model.
     fn sampling(&mut self, table: &ServerTable<'_>) -> ServerSampling {
         let ServerTable { path, entries } = table;
         match self.entry(path, *entries, "sampling", "true or false", Item::as_bool) {

@@ -1,4 +1,4 @@
-//! Reads `[mcp.NAME.oauth]`: what the user knows beforehand of logging in to a server.
+//! Reads `[mcp.NAME.oauth]`: what the user must know in advance to log in to a server.
 
 use attache_core::ports::mcp::{HiddenText, OAuthSettings, PrivateAddresses};
 use toml_edit::Item;
@@ -28,7 +28,8 @@ impl FileReader<'_> {
         let client_id = self.entry(&path, entries, "client_id", "a string", text);
         let client_secret = entries.get("client_secret").map(|secret| text(secret).unwrap_or_default());
         if client_secret.as_ref().is_some_and(|secret| !secret.contains("${")) {
-            // In a file it could be read, and would be copied with it; in a message, too.
+            // A secret in a file can be read and copied along with it, so refuse it here, and do not repeat it
+            // in the message.
             let origin = self.origin(entries, "client_secret");
             let message = format!("`{path}.client_secret` must be a reference to a variable, \"${{NAME}}\"");
             self.refuse(origin, message);

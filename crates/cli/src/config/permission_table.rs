@@ -12,10 +12,10 @@ use super::{Config, ConfiguredRule, SettingOrigin, Sourced};
 
 pub(super) const RULE_KEYS: [&str; 5] = ["permission", "pattern", "action", "match", "not_match"];
 
-/// The root of a session where examples are checked: which one it will be is not known yet.
+/// The session root for checking examples: we do not know the real one yet.
 const SOME_ROOT: &str = "/root-of-the-session";
 
-/// One `[[permissions]]` while it is read.
+/// One `[[permissions]]` table while we read it.
 struct RuleTable<'a> {
     /// `permissions[1]`, for messages.
     path: String,
@@ -27,7 +27,7 @@ impl FileReader<'_> {
     pub(super) fn permissions(&mut self, item: &Item, origin: SettingOrigin, config: &mut Config) {
         let tables: Option<Vec<&dyn TableLike>> = match item {
             Item::ArrayOfTables(tables) => Some(tables.iter().map(|table| table as &dyn TableLike).collect()),
-            // As a whole it may be written on one line too.
+            // The whole array may also be written on one line.
             Item::Value(value) => value.as_array().and_then(|array| {
                 array.iter().map(|value| Some(value.as_inline_table()? as &dyn TableLike)).collect()
             }),
@@ -56,7 +56,7 @@ impl FileReader<'_> {
         let matching = self.examples(table, "match");
         let not_matching = self.examples(table, "not_match");
         let (permission, pattern) = (permission?, pattern?);
-        // A wrong action changes nothing about what the pattern matches: that is told too.
+        // A wrong action does not change what the pattern matches, so check the examples all the same.
         let rule = Rule {
             permission: permission.value.clone(),
             pattern: pattern.value.clone(),
@@ -70,13 +70,13 @@ impl FileReader<'_> {
                 }
             }
         }
-        // One mistake is enough: the configuration is not used at all.
+        // One mistake is enough: we will not use this configuration.
         let action = action.filter(|_| pattern_is_good)?;
         Some(ConfiguredRule { permission, pattern, action, matching: matching?, not_matching: not_matching? })
     }
 
     fn permission(&mut self, table: &RuleTable<'_>) -> Option<Sourced<String>> {
-        // Rules about tools that a later version may have are taken; those that there are now are named.
+        // Accept rules about tools that a later version may have, but name the tools of this one.
         let built = attache_tools::builtin_names();
         let known: Vec<&str> = Rule::known_permissions()
             .filter(|name| Rule::is_access(name) || built.iter().any(|tool| tool == name))
@@ -112,7 +112,7 @@ impl FileReader<'_> {
         Some(Sourced { value, origin: text.origin })
     }
 
-    /// A text that has to be there.
+    /// A text that the rule must have.
     fn rule_text(&mut self, table: &RuleTable<'_>, key: &str, expected: &str) -> Option<Sourced<String>> {
         if !table.entries.contains_key(key) {
             self.refuse(table.origin.clone(), format!("`{}` needs {key}, {expected}", table.path));
@@ -122,7 +122,7 @@ impl FileReader<'_> {
         self.entry(&table.path, table.entries, key, expected, text)
     }
 
-    /// `Some(None)` when there are none; `None` when they can't be read.
+    /// `Some(None)` if there are none; `None` if they did not parse.
     fn examples(&mut self, table: &RuleTable<'_>, key: &str) -> Option<Option<Sourced<Vec<String>>>> {
         if !table.entries.contains_key(key) {
             return Some(None);
@@ -143,7 +143,7 @@ impl FileReader<'_> {
         false
     }
 
-    /// Each example that is not as `key` says.
+    /// Reports each example that contradicts `key`.
     fn check_examples(
         &mut self,
         table: &RuleTable<'_>,
@@ -165,7 +165,7 @@ impl FileReader<'_> {
     }
 }
 
-/// What is wrong with the pattern of a rule, behind its name.
+/// What is wrong with a rule's pattern, as text after its name.
 pub(super) fn wrong_pattern(rule: &Rule, home: Option<&Path>) -> Option<String> {
     rule.check_pattern().err().or_else(|| {
         let needs_home = rule.is_about_paths() && rule.pattern.starts_with('~') && home.is_none();
@@ -173,7 +173,7 @@ pub(super) fn wrong_pattern(rule: &Rule, home: Option<&Path>) -> Option<String> 
     })
 }
 
-/// An example is written like what is judged: a simple command, a path (relative to the root, or `~/…`), a
+/// An example has the form of what a rule judges: a simple command, a path (relative to the root, or `~/…`), a
 /// host.
 fn matches_example(rule: &Rule, example: &str, home: Option<&Path>) -> bool {
     let root = Path::new(SOME_ROOT);

@@ -1,5 +1,5 @@
-//! What a trusted project's `.attache/config.toml` changes: less than the user's own file may, and never what
-//! an environment variable or an option says.
+//! What a trusted project's `.attache/config.toml` changes: less than the user's own file may, and nothing that
+//! an environment variable or an option sets.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::{
     Sourced, error,
 };
 
-/// The values that hold in sessions of the project.
+/// The values in force in sessions of the project.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProjectConfig {
     pub(crate) model: Option<Sourced<ModelRef>>,
@@ -25,7 +25,7 @@ pub(crate) struct ProjectConfig {
     pub(crate) hooks: Vec<ConfiguredHook>,
     pub(crate) servers: Vec<ServerEntry>,
     pub(crate) agents: Vec<ConfiguredAgent>,
-    /// What it says and does not get.
+    /// Settings in the file that the project does not get.
     pub(crate) refused: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl Config {
         Ok(ProjectConfig {
             model: model.filter(|_| may_change(self.model.as_ref())).cloned(),
             agent: said_by(path, Some(&merged.agent)).filter(|_| may_change(Some(&self.agent))).cloned(),
-            // Stricter than what an option says is no mistake, but the option is the user's last word.
+            // The project may be stricter, but an option is the user's last word.
             approval: approval.filter(|_| may_change(Some(&self.approval))).cloned(),
             max_steps: said_by(path, Some(&merged.limits.max_steps))
                 .filter(|_| may_change(Some(&self.limits.max_steps)))
@@ -74,7 +74,7 @@ impl Config {
         })
     }
 
-    /// This configuration with what a project changes in its sessions.
+    /// This configuration with a project's changes for its sessions.
     pub(crate) fn with_project(&self, project: ProjectConfig) -> Self {
         let mut merged = self.clone();
         merged.model = project.model.or(merged.model);
@@ -92,7 +92,7 @@ impl Config {
     }
 }
 
-/// A value that this file has set.
+/// The value, if this file set it.
 fn said_by<'a, T>(path: &Path, value: Option<&'a Sourced<T>>) -> Option<&'a Sourced<T>> {
     value.filter(|value| matches!(&value.origin, SettingOrigin::File { path: said, .. } if **said == *path))
 }
@@ -173,7 +173,7 @@ mod tests {
         assert!(wider.refused[0].contains("would ask less than yours"), "{:?}", wider.refused);
     }
 
-    /// Neither keys nor conversations go elsewhere, nothing holds commands less, no database is another.
+    /// A project cannot redirect keys or conversations, loosen the sandbox, or choose another database.
     #[test]
     fn what_a_project_may_not_set_is_refused_with_its_line() {
         let own = config("", &[], &[]);

@@ -1,5 +1,5 @@
-//! Providers as the file and the environment state them: which wire, where, whose key, what of their models.
-//! Knows no key.
+//! Providers as the file and the environment state them: dialect, address, source of the key, models. Knows no
+//! key.
 
 use std::path::PathBuf;
 
@@ -14,14 +14,14 @@ pub(crate) struct Provider {
     pub(crate) name: String,
     /// Where its table is; `Default` for a vendor that the file does not mention.
     pub(crate) origin: SettingOrigin,
-    /// What is known of it without any configuration.
+    /// What we know of it without any configuration.
     pub(crate) vendor: Option<&'static Vendor>,
     pub(crate) wire: ProviderWire,
     pub(crate) models: Vec<ProviderModel>,
 }
 
 impl Provider {
-    /// The vendor's, at the vendor's own address only: who answers elsewhere may not have it.
+    /// The vendor's small model, at the vendor's own address only: another server may not have it.
     pub(crate) fn small_model(&self) -> Option<&'static str> {
         let small = self.vendor?.small_model?;
         match &self.wire {
@@ -35,10 +35,11 @@ impl Provider {
     }
 }
 
-/// How it is spoken to.
+/// How to reach it.
 #[derive(Clone, Debug)]
 pub(crate) enum ProviderWire {
-    /// The transcript the scripted model answers from; absolute. `dialect` is where it says so.
+    /// The scripted model answers from this transcript; the path is absolute. `dialect` is the place that says
+    /// so.
     Script {
         dialect: SettingOrigin,
         script: Sourced<PathBuf>,
@@ -49,13 +50,13 @@ pub(crate) enum ProviderWire {
 #[derive(Clone, Debug)]
 pub(crate) struct HttpWire {
     pub(crate) dialect: Sourced<Dialect>,
-    /// `None`: the vendor has no common address (azure), and none is configured.
+    /// `None` if the vendor has no common address (azure) and the user configured none.
     pub(crate) base_url: Option<Sourced<BaseUrl>>,
-    /// Variables that may hold the key, the first found wins.
+    /// Variables that may hold the key; the first one set wins.
     pub(crate) key_variables: Sourced<Vec<String>>,
 }
 
-/// What the file states about one model; the rest is as the catalogue or the provider says.
+/// What the file states about one model; the catalogue or the provider states the rest.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProviderModel {
     pub(crate) name: String,
@@ -68,7 +69,7 @@ pub(crate) struct ProviderModel {
     pub(crate) price: Option<Sourced<StatedPrice>>,
 }
 
-/// Dollars per million tokens. What is not stated for the cache costs what the input costs.
+/// Dollars per million tokens. A cache price left out equals the input price.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct StatedPrice {
     pub(crate) input: f64,
@@ -78,7 +79,7 @@ pub(crate) struct StatedPrice {
 }
 
 impl Provider {
-    /// A vendor by its name alone.
+    /// A vendor that only its name configures.
     fn of_vendor(vendor: &'static Vendor) -> Self {
         let default = |value| Sourced { value, origin: SettingOrigin::Default };
         let variables = vendor.key_variables.iter().map(|name| (*name).to_owned()).collect();
@@ -101,7 +102,7 @@ impl Provider {
     }
 }
 
-/// The vendor's own address, where it has one for everybody.
+/// The vendor's own address, if it has one for all users.
 pub(super) fn vendor_address(vendor: &Vendor) -> Option<Sourced<BaseUrl>> {
     let value = BaseUrl::parse(vendor.base_url).ok()?;
     Some(Sourced { value, origin: SettingOrigin::Default })
@@ -113,7 +114,7 @@ pub(super) fn own_key_variable(name: &str) -> String {
     format!("{}_API_KEY", letters.collect::<String>())
 }
 
-/// Said of what should name the variable of a key.
+/// The message for a value that should name the variable of a key.
 pub(super) const NO_VARIABLE_NAME: &str = "must be the name of an environment variable that holds the key (letters, digits and _), not the key itself";
 
 pub(super) fn is_variable_name(text: &str) -> bool {
@@ -122,7 +123,7 @@ pub(super) fn is_variable_name(text: &str) -> bool {
 }
 
 impl Config {
-    /// Adds the vendors that the file does not name, and the addresses that the environment gives to vendors.
+    /// Adds the vendors that the file does not name, and the addresses that the environment sets for vendors.
     pub(super) fn complete_providers(
         &mut self,
         named: &[String],
@@ -157,7 +158,7 @@ impl Config {
     }
 }
 
-/// An address that holds a password is not repeated.
+/// Does not repeat an address that contains a password.
 pub(super) fn bad_address(text: &str, bad: &attache_models::BadUrl) -> String {
     match bad {
         attache_models::BadUrl::Credentials => format!("the address {bad}"),
@@ -168,7 +169,7 @@ pub(super) fn bad_address(text: &str, bad: &attache_models::BadUrl) -> String {
 }
 
 impl ProviderModel {
-    /// What the file states, on top of what is known of that model.
+    /// The known model with what the file states.
     pub(crate) fn over(&self, known: ModelInfo) -> ModelInfo {
         fn or<T: Copy>(stated: &Option<Sourced<T>>, known: T) -> T {
             stated.as_ref().map_or(known, |stated| stated.value)
@@ -180,7 +181,7 @@ impl ProviderModel {
             Some(true) => USUAL_LEVELS.to_vec(),
         };
         let context = or(&self.context, known.context);
-        // A context that is stated here is another than the one that the known answer goes with.
+        // A context stated here replaces the one that the known answer size belongs to.
         let longest = match self.context {
             Some(_) => answer_share(context),
             None => answer_share(context).max(known.max_output),
@@ -198,7 +199,7 @@ impl ProviderModel {
     }
 }
 
-/// What almost every server that can be told how much to think understands.
+/// The levels that almost every server with thought levels understands.
 const USUAL_LEVELS: [ThoughtLevel; 3] = [ThoughtLevel::Low, ThoughtLevel::Medium, ThoughtLevel::High];
 
 impl StatedPrice {

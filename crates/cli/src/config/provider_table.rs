@@ -1,4 +1,4 @@
-//! Reads `[providers.NAME]` of the file. A known vendor needs no key at all; any other needs its dialect and
+//! Reads `[providers.NAME]` of the file. A known vendor needs no keys; any other provider needs its dialect and
 //! its address.
 
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ pub(super) const MODEL_KEYS: [&str; 7] =
     ["context", "max_output", "images", "audio", "pdf", "reasoning", "price"];
 pub(super) const PRICE_KEYS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
 
-/// What `dialect` says.
+/// The value of `dialect`.
 enum StatedDialect {
     Script,
     Wire(Dialect),
 }
 
-/// One `[providers.NAME]` while it is read.
+/// One `[providers.NAME]` table while we read it.
 struct ProviderTable<'a> {
     name: &'a str,
     /// `providers.NAME`, for messages.
@@ -140,8 +140,8 @@ impl FileReader<'_> {
         }
     }
 
-    /// Without a dialect its keys are not known. What is stated is read all the same, so that
-    /// everything wrong is told at once.
+    /// Without a dialect we do not know which keys are valid. Check the stated ones anyway, so that the user
+    /// sees all errors at once.
     fn stated_values(&mut self, table: &ProviderTable<'_>) {
         if let Some(item) = table.entries.get("base_url") {
             self.base_url(table, item);
@@ -188,13 +188,13 @@ impl FileReader<'_> {
             let message = format!("`{}.script` has a use only with dialect = \"script\"", table.path);
             self.refuse(self.origin(table.entries, "script"), message);
         }
-        // Both before either ends it.
+        // Read both before either error returns.
         let base_url = self.address(table);
         let key_variables = self.key_variables(table);
         Some(ProviderWire::Http(HttpWire { dialect, base_url: base_url?, key_variables: key_variables? }))
     }
 
-    /// `Some(None)`: the vendor has no common address, and none is stated here.
+    /// `Some(None)` if the vendor has no common address and the table states none.
     fn address(&mut self, table: &ProviderTable<'_>) -> Option<Option<Sourced<BaseUrl>>> {
         match (table.entries.get("base_url"), table.vendor) {
             (Some(item), _) => self.base_url(table, item).map(Some),
@@ -238,7 +238,7 @@ impl FileReader<'_> {
         }
     }
 
-    /// What is no name of a variable may be a key: it is not repeated.
+    /// A value that is no variable's name may be a key, so do not repeat it.
     fn key_variable(&mut self, table: &ProviderTable<'_>, item: &Item) -> Option<Sourced<Vec<String>>> {
         let origin = self.origin(table.entries, "api_key_env");
         match item.as_str().filter(|text| is_variable_name(text)) {
@@ -323,7 +323,7 @@ fn dialects() -> Vec<&'static str> {
     Dialect::ALL.into_iter().map(Dialect::as_str).chain([SCRIPT]).collect()
 }
 
-/// An unknown name without a dialect: most likely a slip.
+/// An unknown name without a dialect is most likely a typing error.
 fn needs_dialect(table: &ProviderTable<'_>) -> String {
     let known: Vec<&str> = VENDORS.iter().map(|vendor| vendor.id).collect();
     let missing = match table.entries.contains_key("base_url") {

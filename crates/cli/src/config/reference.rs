@@ -1,4 +1,4 @@
-//! The keys there are, for the reference in docs/. For tests only.
+//! All keys, for the reference in docs/. For tests only.
 
 use super::agent_table::AGENT_KEYS;
 use super::file::TABLES;
@@ -27,7 +27,7 @@ pub(crate) fn keys() -> Vec<KeyReference> {
     KEYS.iter().map(reference).collect()
 }
 
-/// Tables whose entries the user names or repeats, with their keys.
+/// Tables that hold named or repeated entries, with the keys of an entry.
 pub(crate) fn tables() -> Vec<(&'static str, &'static [&'static str])> {
     let tables: Vec<(&str, &[&str])> = vec![
         ("[[permissions]]", &RULE_KEYS),

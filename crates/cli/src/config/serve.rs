@@ -1,5 +1,5 @@
-//! `[serve]`: where remote sessions may work, who may come in and how often, what is written down of it, and
-//! how an end is waited for.
+//! `[serve]`: where remote sessions may work, who may connect and how often, what the server logs of it, and
+//! how it ends.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -8,32 +8,32 @@ use std::time::Duration;
 use super::token_table::ConfiguredToken;
 use super::{SettingOrigin, Sourced};
 
-/// How long runs may go on once the server is asked to end: most answers are over by then.
+/// How long runs may continue after someone asks the server to end: most answers finish within it.
 const DRAIN: Duration = Duration::from_secs(30);
 
-/// How long a shared server without a client stays: an editor that is restarted finds its sessions open.
+/// How long a shared server stays without a client: an editor that restarts finds its sessions still open.
 const IDLE: Duration = Duration::from_secs(300);
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ServerSettings {
-    /// `None`: the directory that the server was started in.
+    /// `None` means the directory in which the user started the server.
     pub(crate) workspaces: Option<Sourced<Vec<PathBuf>>>,
-    /// Names of the server beside its address.
+    /// Further host names of the server, beside its address.
     pub(crate) hosts: Sourced<Vec<String>>,
-    /// Origins of pages that may come in beside its own.
+    /// Origins of pages that may connect, beside the server's own.
     pub(crate) origins: Sourced<Vec<String>>,
     pub(crate) drain: Sourced<Duration>,
     /// How long the server that editors share stays without a client.
     pub(crate) idle: Sourced<Duration>,
     pub(crate) access_log: Sourced<AccessLogTarget>,
-    /// Proxies whose word about the addresses of clients counts.
+    /// Proxies that we trust to name the addresses of clients.
     pub(crate) proxies: Sourced<Vec<IpAddr>>,
     pub(crate) per_token: CallerBounds,
     pub(crate) per_address: CallerBounds,
     pub(crate) tokens: Vec<ConfiguredToken>,
 }
 
-/// Where a line for each request goes.
+/// Where the line for each request goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AccessLogTarget {
     Stderr,
@@ -41,7 +41,7 @@ pub(crate) enum AccessLogTarget {
     File(PathBuf),
 }
 
-/// `None`: what the server has.
+/// `None` means the server's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CallerBounds {
     pub(crate) connections: Option<Sourced<u32>>,
@@ -70,18 +70,18 @@ impl Default for ServerSettings {
 }
 
 impl ServerSettings {
-    /// For who shows it.
+    /// Whether the file states any of it, for code that prints it.
     pub(crate) fn is_stated(&self) -> bool {
         *self != Self::default()
     }
 }
 
-/// A name or an address, with a port if it has one.
+/// Whether it is a name or an address, with or without a port.
 pub(super) fn is_host(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || ".-:[]".contains(c))
 }
 
-/// A scheme with a host, and nothing behind it.
+/// Whether it is a scheme and a host, with nothing after them.
 pub(super) fn is_origin(text: &str) -> bool {
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     host.is_some_and(is_host)

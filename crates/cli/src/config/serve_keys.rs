@@ -1,4 +1,4 @@
-//! The keys of `[serve]` that hold one value each.
+//! The keys of `[serve]` that hold one value.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A value of the configuration as it was given, read as what its key wants.
+//! A value of the configuration in the form it was given, and its conversion to the type of its key.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use toml_edit::Value;
 use super::error::shown;
 use super::keys::{SettingRefusal, found};
 
-/// A value as it was given.
+/// A value in the form it was given.
 pub(super) enum SettingInput<'a> {
-    /// From the file; `directory` is where the file is.
+    /// From the file; `directory` is the file's directory.
     Toml { value: &'a Value, directory: &'a Path },
-    /// From the environment or an option: numbers come as digits.
+    /// From the environment or an option, which give numbers as digits.
     Text(&'a str),
 }
 
@@ -43,7 +43,7 @@ impl<'a> SettingInput<'a> {
         texts.into_iter().map(|text| self.path(text, home)).collect()
     }
 
-    /// One path that stands there.
+    /// One path in that text.
     pub(super) fn path(&self, text: &str, home: Option<&Path>) -> Result<PathBuf, SettingRefusal> {
         let path = match (text.strip_prefix("~/"), home) {
             (Some(below), Some(home)) => home.join(below),
@@ -66,7 +66,7 @@ impl<'a> SettingInput<'a> {
         }
     }
 
-    /// What relative paths are relative to; `None` is the working directory.
+    /// The base of relative paths; `None` means the working directory.
     pub(super) fn directory(&self) -> Option<&'a Path> {
         match self {
             Self::Toml { directory, .. } => Some(directory),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// `directory` is what a relative path is relative to; `None` is the working directory.
+/// `directory` is the base of a relative path; `None` means the working directory.
 pub(super) fn parse(text: &str, directory: Option<&Path>) -> Result<PathBuf, String> {
     let path = match scheme(text) {
         Some("sqlite") => {
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str, directory: Option<&Path>) -> Result<PathBuf, Str
     std::path::absolute(&path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The scheme of an address. One letter is none, nor is a name with a slash before the colon.
+/// The scheme of an address. A single letter is no scheme, nor is a name with a slash before the colon.
 fn scheme(text: &str) -> Option<&str> {
     let (scheme, _) = text.split_once(':')?;
     let mut characters = scheme.chars();

@@ -1,5 +1,5 @@
-//! `[telemetry]`: whether spans of turns are sent, where, and with which headers. Knows no key: headers name
-//! the variables that hold them.
+//! `[telemetry]`: whether we send spans of turns, where, and with which headers. Knows no key: headers name the
+//! variables that hold keys.
 
 use attache_models::BaseUrl;
 use attache_telemetry::parse_pairs;
@@ -8,20 +8,20 @@ use super::keys::{SettingInput, SettingRefusal};
 use super::provider::is_variable_name;
 use super::{SettingOrigin, Sourced};
 
-/// What is stated.
+/// What the file and the variables state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TelemetrySettings {
-    /// `None`: on if an endpoint is stated.
+    /// `None` means on if there is an endpoint.
     pub(crate) enabled: Option<Sourced<bool>>,
     pub(crate) endpoint: Option<Sourced<BaseUrl>>,
     pub(crate) content: Option<Sourced<bool>>,
     pub(crate) service_name: Option<Sourced<String>>,
-    /// Name and value; `${NAME}` in a value is a variable.
+    /// Name and value; `${NAME}` in a value means a variable.
     pub(crate) headers: Option<Sourced<Vec<(String, String)>>>,
 }
 
 impl TelemetrySettings {
-    /// Only the user's own word turns it on: variables that another program's setup exported never do.
+    /// Only the user turns it on. Variables that the setup of another program exported never do.
     pub(crate) fn is_wanted(&self) -> bool {
         match &self.enabled {
             Some(enabled) => enabled.value,
@@ -33,7 +33,7 @@ impl TelemetrySettings {
         self.content.as_ref().is_some_and(|content| content.value)
     }
 
-    /// For who shows it.
+    /// Whether any of it is stated, for code that prints it.
     pub(crate) fn is_stated(&self) -> bool {
         *self != Self::default()
     }
@@ -44,8 +44,8 @@ impl TelemetrySettings {
     }
 }
 
-/// A table in the file, `name=value,name=value` in a variable. A file holds no keys: each value there has at
-/// least one variable.
+/// A table in the file, `name=value,name=value` in a variable. A file must not hold keys, so each value there
+/// needs at least one variable.
 pub(super) fn headers(input: &SettingInput<'_>) -> Result<Vec<(String, String)>, SettingRefusal> {
     let value = match input {
         SettingInput::Text(text) => return Ok(parse_pairs(text)),
@@ -56,7 +56,7 @@ pub(super) fn headers(input: &SettingInput<'_>) -> Result<Vec<(String, String)>,
     for (name, value) in table.iter() {
         let text = value.as_str().filter(|text| has_variable(text));
         let Some(text) = text else {
-            // What was written there may be a key: it is not repeated.
+            // The value may be a key, so do not repeat it.
             let why = format!(
                 "`{name}` must name the variable that holds its value, for example \"Bearer ${{MY_TOKEN}}\""
             );
@@ -81,7 +81,7 @@ pub(crate) enum HeaderPiece<'a> {
     Variable(&'a str),
 }
 
-/// `None` for a `${` that names no variable.
+/// `None` if a `${` names no variable.
 pub(crate) fn pieces(text: &str) -> Option<Vec<HeaderPiece<'_>>> {
     let mut pieces = Vec::new();
     let mut rest = text;

@@ -1,4 +1,5 @@
-//! Bad configurations and their exact messages, precedence, and what the printed configuration is worth.
+//! Wrong configurations and their exact messages, precedence, and whether the printed configuration can be read
+//! back.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use super::*;
 use crate::print_config;
 use crate::setup::Sources;
 
-/// A user's place with a config.toml.
+/// A user's directory with a config.toml.
 struct Place {
     directory: tempfile::TempDir,
 }
@@ -38,7 +39,7 @@ impl Place {
         Config::load(&args, &ProcessEnvironment::from_pairs(environment), &self.dirs())
     }
 
-    /// With a store that does not depend on where the test runs.
+    /// With a store that does not depend on the test's directory.
     fn sources(&self, environment: &[(&str, &str)], options: &[&str]) -> Sources {
         let config = self.load_with(environment, options).unwrap();
         Sources::new(config, self.dirs(), &ProcessEnvironment::from_pairs(environment))
@@ -48,7 +49,7 @@ impl Place {
         self.load_with(&[], &[])
     }
 
-    /// The messages, with the place's path as `~`.
+    /// The messages, with the directory's path as `~`.
     fn errors_with(&self, environment: &[(&str, &str)], options: &[&str]) -> String {
         self.shown(&self.load_with(environment, options).unwrap_err().to_string())
     }
@@ -386,7 +387,7 @@ fn everything_wrong_is_told_at_once_in_the_order_of_the_file() {
     );
 }
 
-/// Each line of the first tables but their headers is wrong.
+/// Every line of the first tables is wrong, except their headers.
 #[test]
 fn every_mistake_of_one_table_is_told() {
     let wrong_everywhere = [
@@ -597,7 +598,7 @@ fn a_store_is_a_path_or_a_sqlite_address() {
     }
 }
 
-/// The values alone, without their origins.
+/// The values without their origins.
 fn values(place: &Place) -> String {
     let printed = print_config::text(&place.sources(&[], &[]), Path::new("/"));
     let lines = printed.lines().filter(|line| !line.starts_with('#'));
@@ -767,7 +768,7 @@ fn the_documented_hooks_are_valid() {
     }
 }
 
-/// Every mistake with its line; the hook is left out whole, and the rest of the file counts.
+/// Each mistake with its line. We leave out the whole hook and use the rest of the file.
 #[test]
 fn a_bad_hook_is_left_out_with_its_line_and_what_was_meant() {
     let good = "[[hooks]]\nevent = \"prompt\"\ncommand = \"x\"\n";

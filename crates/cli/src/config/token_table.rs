@@ -10,10 +10,10 @@ use super::{Config, SettingOrigin};
 
 pub(super) const TOKEN_KEYS: [&str; 2] = ["hash", "scope"];
 
-/// Names that callers have who bring none of these tokens.
+/// Names of callers that bring none of these tokens.
 const TAKEN_NAMES: [&str; 3] = [OWN_NAME, PAGE_NAME, "unknown"];
 
-/// Stands in each line of the log.
+/// Each line of the log contains it.
 const LONGEST_NAME: usize = 64;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

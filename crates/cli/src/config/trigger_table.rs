@@ -1,4 +1,4 @@
-//! Reads `[[schedule]]` and `[webhooks.NAME]` of the user's file. Looks at no clock and at no secret.
+//! Reads `[[schedule]]` and `[webhooks.NAME]` of the user's file. Reads no clock and no secret.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,45 +19,45 @@ pub(super) const SCHEDULE_KEYS: [&str; 7] =
 pub(super) const WEBHOOK_KEYS: [&str; 7] =
     ["secret_env", "prompt", "window_seconds", "workspace", "agent", "approval", "max_cost"];
 
-/// Of signatures: a clock is rarely further off, and a day is as good as for ever.
+/// How old a signature may be: clocks rarely differ more, and a day would be as good as for ever.
 const USUAL_WINDOW: Duration = Duration::from_secs(300);
 const LONGEST_WINDOW: i64 = 3_600;
 
 const LONGEST_NAME: usize = 64;
 
-/// A turn that times begin.
+/// A turn that begins at set times.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfiguredSchedule {
     pub(crate) trigger: ConfiguredTrigger,
     pub(crate) cron: Sourced<Cron>,
-    /// As it was written.
+    /// The times as the user wrote them.
     pub(crate) times: String,
     pub(crate) prompt: Sourced<String>,
 }
 
-/// A turn that requests begin.
+/// A turn that begins with a request.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfiguredWebhook {
     pub(crate) trigger: ConfiguredTrigger,
-    /// The variable with the secret.
+    /// The variable that holds the secret.
     pub(crate) secret: Sourced<String>,
     pub(crate) template: PromptTemplate,
     pub(crate) prompt: Sourced<String>,
     pub(crate) window: Sourced<Duration>,
 }
 
-/// With what it works, and where that is written.
+/// Model, workspace and so on, and where the file states them.
 #[derive(Clone, Debug)]
 pub(crate) struct ConfiguredTrigger {
     pub(crate) trigger: Trigger,
     /// `schedule[1]`, for messages.
     pub(crate) path: String,
     pub(crate) origin: SettingOrigin,
-    /// Of the workspace.
+    /// Where the file states the workspace.
     pub(crate) workspace_origin: SettingOrigin,
 }
 
-/// One table while it is read.
+/// One table while we read it.
 struct TriggerTable<'a> {
     path: String,
     entries: &'a dyn TableLike,
@@ -99,7 +99,7 @@ impl FileReader<'_> {
             let Some(webhook) = self.webhook(name, &table, config) else { continue };
             let variable = &webhook.secret.value;
             if let Some(other) = config.webhooks.iter().find(|known| known.secret.value == *variable) {
-                // A signature does not say which hook it is for.
+                // A signature does not say which webhook it is for.
                 let message = format!(
                     "`{}.secret_env` is {variable}, as `{}.secret_env` is: each hook needs a secret of its own",
                     table.path, other.trigger.path
@@ -168,7 +168,7 @@ impl FileReader<'_> {
         if is_variable_name(&name.value) {
             return Some(name);
         }
-        // What is no name of a variable may be the secret: it is not repeated.
+        // A value that is no variable's name may be the secret, so do not repeat it.
         self.refuse(name.origin, format!("`{}.secret_env`: {NO_VARIABLE_NAME}", table.path));
         None
     }
@@ -187,7 +187,7 @@ impl FileReader<'_> {
         self.entry(&table.path, table.entries, key, expected, text)
     }
 
-    /// What both have.
+    /// The keys that both tables have.
     fn trigger(
         &mut self,
         table: &TriggerTable<'_>,

@@ -1,11 +1,12 @@
-//! `[web_search]`: who searches the web for the model, where, and which variable holds the key. Knows no key.
+//! `[web_search]`: which service searches the web for the model, at which address, and which variable holds the
+//! key. Knows no key.
 
 use attache_models::BaseUrl;
 use attache_tools::SearchProvider;
 
 use super::{ConfigError, SettingOrigin, Sourced};
 
-/// What is stated.
+/// What the file and the variables state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct WebSearchSettings {
     pub(super) provider: Option<Sourced<SearchProvider>>,
@@ -13,17 +14,17 @@ pub(crate) struct WebSearchSettings {
     pub(super) api_key_env: Option<Sourced<String>>,
 }
 
-/// What is in force.
+/// The settings in force.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct SearchService {
     pub(crate) provider: Sourced<SearchProvider>,
     pub(crate) base_url: Sourced<BaseUrl>,
-    /// `None`: it takes no key.
+    /// `None` if the service takes no key.
     pub(crate) key_variable: Option<Sourced<String>>,
 }
 
 impl WebSearchSettings {
-    /// What is stated and, for the rest, what is usual. `None`: the model can't search.
+    /// What is stated, completed with defaults. `None` if the model cannot search.
     pub(crate) fn service(&self) -> Option<SearchService> {
         let provider = self.provider.clone()?;
         let usual_address = || {
@@ -38,9 +39,9 @@ impl WebSearchSettings {
         Some(SearchService { provider, base_url, key_variable })
     }
 
-    /// What does not go together.
+    /// Reports settings that contradict each other.
     pub(super) fn check(&self, errors: &mut Vec<ConfigError>) {
-        // A key that was refused already is stated, if not well.
+        // A key that we refused earlier was still stated.
         let is_refused = |key: &str| {
             let named = format!("`web_search.{key}`");
             errors.iter().any(|error| error.message.contains(&named))

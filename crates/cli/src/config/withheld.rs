@@ -1,4 +1,4 @@
-//! Which variables a project does not get by naming them in its entries. Reads names, no values.
+//! Which variables a project's entries do not get, even if they name them. Reads names, not values.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use attache_sandbox::environment::for_command;
 
 use super::{AgentBackend, Config, ProcessEnvironment, ProviderWire};
 
-/// Accounts with which somebody else's machines are rented, and the stores of such secrets.
+/// Variables of cloud accounts and of secret stores.
 const CLOUDS: [&str; 28] = [
     "ALIBABA_CLOUD_",
     "ALICLOUD_",
@@ -40,25 +40,25 @@ const CLOUDS: [&str; 28] = [
     "VERCEL_",
 ];
 
-/// What a name has that stands for a credential, or for the file with one.
+/// Words in a variable's name that mean a credential, or a file that contains one.
 const SECRET_WORDS: [&str; 9] =
     ["AUTH", "CERT", "CONFIG", "CONNECTION_STRING", "CREDENTIAL", "KEY", "PASS", "SECRET", "TOKEN"];
 
 impl Config {
-    /// Names of variables that entries of a project do not get: keys of ours, what the user's own entries name,
-    /// and what attache, telemetry and clouds keep in this environment.
+    /// Names of variables that a project's entries do not get: our keys, the variables that the user's own
+    /// entries name, and what attache, telemetry and clouds keep in this environment.
     pub(crate) fn key_variables(&self, environment: &ProcessEnvironment) -> impl Iterator<Item = String> {
         let vendors = VENDORS.iter().flat_map(|vendor| vendor.key_variables).map(|name| (*name).to_owned());
         let known = environment.iter().map(|(name, _)| name).filter(|name| is_private(name));
         let withheld: Vec<String> = vendors.chain(self.named_variables()).chain(known).collect();
-        // Every command has these, those of the project, too.
+        // Every command gets these, also the project's commands.
         let given = environment.iter().map(|(name, value)| (OsString::from(name), OsString::from(value)));
         let open: Vec<OsString> = for_command(given).map(|(name, _)| name).collect();
         withheld.into_iter().filter(move |name| !open.iter().any(|open| open.as_os_str() == name.as_str()))
     }
 
-    /// Those that the configuration names: for keys, for secrets of webhooks, and as `${NAME}` in headers and
-    /// entries of agents and servers.
+    /// The variables that the configuration names: for keys, for secrets of webhooks, and as `${NAME}` in
+    /// headers and in entries of agents and servers.
     pub(super) fn named_variables(&self) -> impl Iterator<Item = String> {
         let own = self.providers.iter().flat_map(|provider| match &provider.wire {
             ProviderWire::Http(wire) => wire.key_variables.value.as_slice(),
@@ -84,7 +84,7 @@ fn is_private(name: &str) -> bool {
     is_of_cloud || name.starts_with("ATTACHE_") || (name.starts_with("OTEL_") && name.ends_with("HEADERS"))
 }
 
-/// Every text of an entry that may name a variable.
+/// All texts of an entry that may name a variable.
 fn texts_of(entry: &ServerEntry) -> Vec<&str> {
     let mut texts: Vec<&str> = Vec::new();
     match &entry.transport {
@@ -110,7 +110,7 @@ fn hidden_of(backend: &AgentBackend) -> &[(String, HiddenText)] {
     }
 }
 
-/// Names in `${NAME}`, `${NAME:-default}` and `${env:NAME}`.
+/// The names in `${NAME}`, `${NAME:-default}` and `${env:NAME}`.
 fn references(text: &str) -> Vec<String> {
     let named = text.split("${").skip(1).map(|behind| {
         let behind = behind.strip_prefix("env:").unwrap_or(behind);

@@ -1,8 +1,8 @@
-//! The keyring of the desktop (the Secret Service on the session bus). Never waits long: a machine without one,
-//! or with one that does not answer, is told apart within two seconds.
+//! The keyring of the desktop (the Secret Service on the session bus). Never waits long: finds out within two
+//! seconds that a machine has none, or one that does not answer.
 //!
-//! The keys travel in plain text over the session bus, a socket of the same user: whoever could listen there
-//! could ask the keyring as well.
+//! The keys cross the session bus, a socket of the same user, in plain text: a process that could listen there
+//! could also ask the keyring.
 
 #[cfg(not(all(target_os = "linux", not(attache_portable))))]
 mod absent;
@@ -26,12 +26,12 @@ enum Bus {
     Absent,
 }
 
-/// Whether a person may be asked to unlock the keyring, who then needs time.
+/// Whether we may ask a person to unlock the keyring, which takes time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
-    /// A user waits in an editor and would not see a question.
+    /// The user is waiting in an editor and would not see a question.
     None,
-    /// A user typed a command and sees the question.
+    /// The user typed a command and sees the question.
     ForUnlocking,
 }
 
@@ -58,8 +58,8 @@ pub(crate) enum KeyringError {
 }
 
 impl Keyring {
-    /// Without an address the library would look at the same places; looking ourselves keeps it from being
-    /// loaded in vain.
+    /// Without an address the library would look in the same places. We look ourselves, so that we need not
+    /// load it for nothing.
     pub(crate) fn of(environment: &ProcessEnvironment) -> Self {
         let named = environment.text("DBUS_SESSION_BUS_ADDRESS").is_some();
         let usual =

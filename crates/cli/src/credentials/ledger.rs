@@ -1,5 +1,5 @@
-//! The file that keeps keys and notes which of them are in the keyring. Only its owner may read it; it changes
-//! as a whole.
+//! The file that keeps keys and notes which of them are in the keyring. Only its owner may read it; each change
+//! replaces it completely.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -48,7 +48,7 @@ pub(crate) enum LedgerError {
 }
 
 impl Ledger {
-    /// Empty when there is no file.
+    /// Empty if there is no file.
     pub(crate) fn read(path: &Path) -> Result<Self, LedgerError> {
         let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "read", error.to_string());
         let file = match File::open(path) {
@@ -56,7 +56,7 @@ impl Ledger {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(failed(error)),
         };
-        // Of the opened file: it can't be exchanged in between.
+        // The mode of the opened file, which no other process can swap in between.
         let mode = file.metadata().map_err(failed)?.permissions().mode() & 0o777;
         if mode & 0o077 != 0 {
             return Err(LedgerError::Exposed(path.to_owned(), mode));
@@ -69,7 +69,7 @@ impl Ledger {
         Self::parse(&text).map_err(|reason| LedgerError::Damaged(path.to_owned(), reason))
     }
 
-    /// Reads, changes and writes it, while no other process does.
+    /// Reads, changes and writes it while no other process does.
     pub(crate) fn change(path: &Path, change: impl FnOnce(&mut Self)) -> Result<(), LedgerError> {
         let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "written", error.to_string());
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -77,7 +77,7 @@ impl Ledger {
         let _held = lock(&path.with_extension("lock"), LEDGER_WAIT)?;
         let mut ledger = Self::read(path)?;
         change(&mut ledger);
-        // Made for its owner alone from the first moment, and in place as a whole or not at all.
+        // The new file is private from the start, and replaces the old one completely or not at all.
         let mut file =
             tempfile::Builder::new().prefix(".credentials-").tempfile_in(directory).map_err(failed)?;
         file.write_all(ledger.written().as_bytes()).map_err(failed)?;
@@ -102,7 +102,7 @@ impl Ledger {
         self.entries.remove(provider);
     }
 
-    /// Of the MCP server at this address.
+    /// The login at the MCP server with this address.
     pub(crate) fn login(&self, server: &str) -> Option<&LoginEntry> {
         self.logins.get(server)
     }
@@ -115,7 +115,7 @@ impl Ledger {
         self.logins.remove(server);
     }
 
-    /// What is wrong is said without a word of the text: keys are in it.
+    /// Says what is wrong without quoting the text, which contains keys.
     fn parse(text: &str) -> Result<Self, String> {
         let value: Value = serde_json::from_str(text)
             .map_err(|error| format!("invalid JSON in line {}, column {}", error.line(), error.column()))?;
@@ -169,7 +169,7 @@ impl LedgerEntry {
     }
 }
 
-/// Held until it is dropped. The lock is a file of its own: the ledger itself is replaced.
+/// Holds the lock until it is dropped. The lock has its own file, because each change replaces the ledger.
 pub(super) fn lock(path: &Path, patience: Duration) -> Result<File, LedgerError> {
     let failed = |error: std::io::Error| LedgerError::Io(path.to_owned(), "opened", error.to_string());
     let file =

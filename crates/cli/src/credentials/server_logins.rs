@@ -1,5 +1,5 @@
-//! Logins at MCP servers, kept where keys are: in the keyring, or in the file that only its owner can read.
-//! Knows nothing of what is in them.
+//! Logins at MCP servers, kept with the keys: in the keyring, or in the file that only its owner can read. Does
+//! not know what a login contains.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
@@ -18,12 +18,12 @@ use crate::limits::LOGIN_WAIT;
 pub(crate) struct ServerLogins {
     credentials: Credentials,
     patience: Patience,
-    /// Where a new login goes; one that is renewed stays where it is.
+    /// Where to store a new login; a renewed one stays where it is.
     place: KeyPlace,
 }
 
 impl ServerLogins {
-    /// `patience`: whether a person waits who may be asked to unlock the keyring.
+    /// `patience` says whether a person is there whom we may ask to unlock the keyring.
     pub(crate) fn new(credentials: &Credentials, patience: Patience, place: KeyPlace) -> Self {
         Self { credentials: credentials.clone(), patience, place }
     }
@@ -43,7 +43,7 @@ impl ServerLogins {
     }
 }
 
-/// What a login goes by in the keyring, beside the names of providers, which have no blanks.
+/// The name of a login in the keyring. It contains a blank, so it differs from every provider's name.
 fn name(server: &str, issuer: &str) -> String {
     format!("mcp {server} {issuer}")
 }
@@ -90,7 +90,7 @@ impl LoginStore for ServerLogins {
         self.remove(server).map_err(|error| error.to_string())
     }
 
-    /// The file is another one after each change.
+    /// Changes whenever the file changes: each change makes a new file.
     fn stamp(&self) -> u64 {
         let Ok(found) = std::fs::metadata(&self.credentials.file) else { return 0 };
         let words =
@@ -107,7 +107,7 @@ impl LoginStore for ServerLogins {
     }
 }
 
-/// A name for a file; two servers with the same one wait for each other, nothing worse.
+/// A file name for a server. Two servers with the same name only wait for each other.
 fn digest(server: &str) -> String {
     let step = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     format!("{:016x}", server.bytes().fold(0xcbf2_9ce4_8422_2325, step))

@@ -1,4 +1,4 @@
-//! Where keys are found and kept, and that nothing of them is shown.
+//! Where we find and keep keys, and that we never show any part of them.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,5 +1,5 @@
-//! The files of the shared server: its record, its socket, the lock that says it lives, and the lock of whoever
-//! starts one. All lie where only their owner looks, and where no command of a session does.
+//! The files of the shared server: its record, its socket, the lock that shows it is alive, and the lock for
+//! starting one. All are in a directory that only their owner can read and no command of a session can reach.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::config::SettingOrigin;
 use crate::dirs::append_private_file;
 use crate::setup::Sources;
 
-/// What a server says of itself to those who look for one.
+/// What a server tells clients that look for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct DaemonRecord {
     pub(super) version: String,
@@ -24,7 +24,7 @@ pub(super) struct DaemonRecord {
     pub(super) store: PathBuf,
 }
 
-/// Where they are.
+/// The paths of the files.
 #[derive(Clone, Debug)]
 pub(super) struct SharedFiles {
     data: PathBuf,
@@ -33,13 +33,13 @@ pub(super) struct SharedFiles {
     options: Vec<String>,
 }
 
-/// Held by whoever looks for a server, starts one or ends one.
+/// Locked by a process that looks for a server, starts one or ends one.
 #[derive(Debug)]
 pub(super) struct StartLock {
     _file: File,
 }
 
-/// Held by the server as long as it lives.
+/// Locked by the server as long as it lives.
 #[derive(Debug)]
 pub(crate) struct DaemonPlace {
     files: SharedFiles,
@@ -64,7 +64,7 @@ impl SharedFiles {
         Self { data, logs: dirs.logs.clone(), wanted, options }
     }
 
-    /// As a server that was started from here would be recorded.
+    /// The record that a server started from here would have.
     pub(super) fn wanted_record(&self) -> &DaemonRecord {
         &self.wanted
     }
@@ -89,14 +89,14 @@ impl SharedFiles {
         self.data.join("daemon.json")
     }
 
-    /// For what a server says before it has a log; anew for each.
+    /// For the output of a server that has no log yet; emptied for each server.
     pub(super) fn open_log(&self) -> io::Result<(PathBuf, File)> {
         let path = self.logs.join("daemon.log");
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path)?;
         Ok((path, file))
     }
 
-    /// `None`: somebody else has it.
+    /// `None` if another process holds it.
     pub(super) fn lock_start(&self) -> Result<Option<StartLock>> {
         crate::dirs::create_private_directory(&self.data)
             .context("the directory of attache can't be made")?;
@@ -106,12 +106,12 @@ impl SharedFiles {
             .map(|file| StartLock { _file: file }))
     }
 
-    /// Whether no server lives. A number of a process says nothing about that: numbers are used again.
+    /// Whether no server is alive. The process id alone would not tell: the system reuses ids.
     pub(super) fn is_free(&self) -> bool {
         matches!(try_lock(&self.life(), FlockOperation::NonBlockingLockShared), Ok(Some(_)))
     }
 
-    /// `None` also for what somebody else has written there.
+    /// `None` also if the file contains something else.
     pub(super) fn record(&self) -> Option<DaemonRecord> {
         let value: Value = serde_json::from_slice(&fs::read(self.record_file()).ok()?).ok()?;
         let text = |key: &str| value.get(key)?.as_str().map(str::to_owned);
@@ -134,10 +134,10 @@ fn try_lock(path: &Path, operation: FlockOperation) -> io::Result<Option<File>> 
 }
 
 impl DaemonPlace {
-    /// The place of the one server of this home.
+    /// Takes the place of the one server of this home.
     pub(crate) fn take(sources: &Sources) -> Result<Self> {
         let files = SharedFiles::of(sources);
-        // Who only looks holds the lock for a moment.
+        // A process that only looks holds the lock for just a moment.
         for _ in 0..100 {
             if let Some(life) = try_lock(&files.life(), FlockOperation::NonBlockingLockExclusive)? {
                 return Ok(Self { files, _life: life });
@@ -155,7 +155,8 @@ impl DaemonPlace {
         self.files.socket()
     }
 
-    /// From now on it is found. Whole or not at all: others look at any moment.
+    /// Clients find the server from now on. Writes the record completely or not at all, because others may read
+    /// at any moment.
     pub(crate) fn register(&self) -> Result<()> {
         let DaemonRecord { version, pid, config, store } = &self.files.wanted;
         let record = json!({
@@ -171,7 +172,7 @@ impl DaemonPlace {
         Ok(())
     }
 
-    /// From now on it is not found; who looks waits for its end.
+    /// Clients no longer find the server from now on; those that look wait for its end.
     pub(crate) fn withdraw(&self) {
         if let Err(error) = fs::remove_file(self.files.record_file()) {
             tracing::debug!(%error, "the record was gone already");

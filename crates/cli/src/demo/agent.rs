@@ -1,4 +1,4 @@
-//! The demo's other end: starts the real binary as an editor would and speaks ACP to it.
+//! The other end of the demo: starts the real binary as an editor would and speaks ACP to it.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -28,7 +28,7 @@ pub(super) struct DemoAgent {
     events: tokio::sync::Mutex<mpsc::UnboundedReceiver<AgentEvent>>,
 }
 
-/// Turns what arrives into events; answers every question with yes, as the demo's user would.
+/// Turns incoming messages into events; answers every question with yes, as the demo's user would.
 struct Editor {
     events: mpsc::UnboundedSender<AgentEvent>,
 }
@@ -41,7 +41,7 @@ impl Handler for Editor {
         }
         let params =
             request.params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
-        // The demo may be over; then no one receives it.
+        // The demo may be over; then nothing receives it.
         drop(self.events.send(AgentEvent::Permission(params)));
         request.responder.ok(&json!({ "outcome": { "outcome": "selected", "optionId": "allow_once" } }));
     }
@@ -88,7 +88,7 @@ impl DemoAgent {
         self.call_with(method, params, |_| {}).await
     }
 
-    /// Calls a method and shows what arrives before its answer.
+    /// Calls a method and shows what arrives before the answer.
     pub(super) async fn call_with(
         &self,
         method: &str,
@@ -121,7 +121,7 @@ impl DemoAgent {
         self.call_with("session/prompt", prompt(session, text), show).await
     }
 
-    /// Prompts and returns after this many updates, with the turn still under way.
+    /// Sends a prompt and returns after this many updates, while the turn still runs.
     pub(super) async fn prompt_until(
         &self,
         session: &str,
@@ -144,17 +144,17 @@ impl DemoAgent {
                 answer = &mut request => bail!("the story ended too early: {answer:?}"),
             }
         }
-        // Dropping the request would send a cancel; the process is killed before it could matter.
+        // Dropping the request would send a cancel, but we kill the process before that could matter.
         Ok(())
     }
 
-    /// SIGKILL, as the kernel or a user would. Tells how the process ended.
+    /// Sends SIGKILL, as the kernel or a user would. Returns how the process ended.
     pub(super) async fn kill(mut self) -> Result<String> {
         self.child.start_kill()?;
         Ok(self.child.wait().await?.to_string())
     }
 
-    /// Closes its stdin, as an editor that quits; true when it ends by itself in time.
+    /// Closes its stdin, as an editor that quits does; true if it ends by itself in time.
     pub(super) async fn leave(self) -> Result<bool> {
         let Self { mut child, peer, _connection, events } = self;
         drop((peer, events));

@@ -1,4 +1,4 @@
-//! What the demo's editor has been shown: printed as it comes, and remembered for the checks.
+//! What the demo's editor received: printed as it arrives, and remembered for the checks.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use super::field;
 use super::stage::DemoStage;
 use crate::paint::Colour;
 
-/// A streamed answer is shown up to here; the rest is counted, not printed.
+/// We print a streamed answer up to here and only count the rest.
 const SHOWN_CHARACTERS: usize = 180;
 
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ enum Speaking {
 }
 
 impl SeenUpdates {
-    /// Remembers without printing: a replay is for the editor's panel.
+    /// Remembers without printing: a replay fills the editor's panel only.
     pub(super) fn silent() -> Self {
         Self { silent: true, ..Self::default() }
     }
@@ -44,7 +44,7 @@ impl SeenUpdates {
                 self.permissions += 1;
                 self.aside(stage);
                 let title = field(&params, "/toolCall/title").unwrap_or("?");
-                // The last of what a question shows is why it is asked.
+                // The last content of a question is the reason for it.
                 let content = params.pointer("/toolCall/content").and_then(Value::as_array);
                 let why = content.and_then(|content| field(content.last()?, "/content/text"));
                 let asked = format!("{title}\n{}  → you click “allow once”", why.unwrap_or_default());

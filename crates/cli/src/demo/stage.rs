@@ -1,5 +1,5 @@
-//! Where the demo is seen: lines with a gutter that says who speaks, and checks that must hold. On a terminal
-//! it wraps at words and goes at a pace that can be read; in a pipe it does neither.
+//! Prints the demo: lines with a gutter that names the speaker, and checks that must hold. On a terminal it
+//! wraps at words and prints slowly enough to read; in a pipe it does neither.
 
 use std::io;
 use std::time::Duration;
@@ -10,27 +10,27 @@ use attache_core::legible::legible;
 use crate::answer;
 use crate::paint::{Colour, Paint};
 
-/// Columns before the text: who speaks, and a blank.
+/// Columns before the text: the speaker's name and a blank.
 const GUTTER: usize = 10;
 
-/// Text is not wrapped more narrowly than this, however narrow the terminal is.
+/// The narrowest wrapping, however narrow the terminal is.
 const NARROWEST: usize = 20;
 
-/// How long a line, and a piece of a streamed answer, is looked at.
+/// How long the reader gets for a line, or for a piece of a streamed answer.
 const LINE_PACE: Duration = Duration::from_millis(60);
 const PIECE_PACE: Duration = Duration::from_millis(12);
 
 pub(super) struct DemoStage {
     paint: Paint,
     checks: usize,
-    /// Columns for text; `None` where no person reads along.
+    /// Columns for text; `None` if no person reads it.
     width: Option<usize>,
-    /// Something was written on the current line.
+    /// Whether the current line already has text.
     in_line: bool,
-    /// Of the streamed text: how far its line is filled, and the word that is not complete yet.
+    /// For streamed text: how many columns of its line are filled, and the word that is not complete yet.
     column: usize,
     word: String,
-    /// What became of the output.
+    /// The first error of the output, if any.
     written: io::Result<()>,
 }
 
@@ -91,7 +91,7 @@ impl DemoStage {
         }
     }
 
-    /// Text as it streams, under a label that is written once.
+    /// Streamed text under a label that appears once.
     pub(super) fn streaming(&mut self, colour: Colour, label: &str, text: &str) {
         if !self.in_line {
             self.raw(&format!("{} ", self.paint.paint(colour, &format!("{label:>9}"))));
@@ -111,7 +111,7 @@ impl DemoStage {
                 other => self.word.push(other),
             }
         }
-        // A word that goes on is wrapped as a whole, which only a person on a terminal cares about.
+        // Waits for the end of a word before wrapping it, but only on a terminal, where a person reads.
         match self.width {
             Some(_) => std::thread::sleep(PIECE_PACE),
             None => self.end_word(),
@@ -156,7 +156,7 @@ impl DemoStage {
         self.diff_lines("  ", &old[old.len() - same_end..], None);
     }
 
-    /// What a narrow terminal has no room for goes on below.
+    /// Wraps lines that are too long for a narrow terminal.
     fn diff_lines(&mut self, mark: &str, lines: &[&str], colour: Option<Colour>) {
         for text in lines {
             let mut mark = mark;
@@ -169,7 +169,7 @@ impl DemoStage {
         }
     }
 
-    /// Says what was checked; what does not hold ends the demo.
+    /// Prints what it checked; ends the demo if the check fails.
     pub(super) fn check(&mut self, what: &str, holds: bool) -> Result<()> {
         if holds {
             self.checks += 1;
@@ -181,7 +181,7 @@ impl DemoStage {
         Ok(())
     }
 
-    /// The last words; the error is that of an output that could not be written.
+    /// Prints the last words; returns the error if some output failed.
     pub(super) fn closing(mut self) -> io::Result<()> {
         self.line("");
         let done = format!("{} checks passed.", self.checks);
@@ -201,14 +201,14 @@ impl DemoStage {
     }
 
     fn raw(&mut self, text: &str) {
-        // A reader that has gone sees nothing more; the checks still count.
+        // If the reader has gone, print nothing more; the checks still count.
         if self.written.is_ok() {
             self.written = answer::write_painted(text);
         }
     }
 }
 
-/// Lines of at most `width` columns, broken between words; a word that is longer gets a line of its own.
+/// Lines of at most `width` columns, broken between words; a longer word gets its own line.
 pub(crate) fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return vec![text.to_owned()] };
     let mut lines: Vec<String> = Vec::new();

@@ -1,4 +1,4 @@
-//! What holds commands here, and why it is not more.
+//! How commands are confined on this machine, and why not better.
 
 use attache_core::watchdog::Containment;
 use attache_sandbox::platform::PROTECTS_LESS;
@@ -10,7 +10,7 @@ use crate::sandbox;
 
 const SUBJECT: &str = "sandbox";
 
-/// What runs commands; only a bare container has none.
+/// The shell that runs commands; only a bare container has none.
 pub(super) fn shell() -> Option<Finding> {
     match sandbox::shell() {
         Some(_) => None,

@@ -1,4 +1,4 @@
-//! What to write into the settings of an editor, as plain text from the documentation; and whether it is there.
+//! The settings to add to an editor, as plain text from the documentation; and whether they are there.
 
 use std::path::Path;
 
@@ -12,13 +12,13 @@ use crate::init::KNOWN;
 
 const PAGE: &str = include_str!("editors.md");
 
-/// Text is as wide as the terminal, but never wider than is good to read.
+/// Text is as wide as the terminal, but no wider than is comfortable to read.
 const WIDEST: usize = 80;
 
-/// A piece of the page that is complete by itself.
+/// A complete section of the page.
 #[derive(Debug, Default)]
 struct EditorSection {
-    /// `Zed`, `Neovim with avante.nvim`; empty for what holds for all.
+    /// `Zed`, `Neovim with avante.nvim`; empty for what concerns all editors.
     name: String,
     text: String,
 }
@@ -29,7 +29,7 @@ pub(crate) fn names() -> Vec<String> {
     sections.map(|section| section.name).filter(|name| !name.is_empty()).collect()
 }
 
-/// Whether the editors whose settings attache can read start it, and whether what they start is there.
+/// Whether the editors whose settings attache can read start attache, and whether the program they name exists.
 pub(super) fn check(dirs: &Dirs) -> Vec<Finding> {
     const SUBJECT: &str = "editors";
     let mut findings = Vec::new();
@@ -62,7 +62,8 @@ pub(super) fn check(dirs: &Dirs) -> Vec<Finding> {
     findings
 }
 
-/// An editor that was started from a desktop may have another `PATH`; that can't be known here.
+/// Whether we find the command. An editor started from a desktop may have another `PATH`, which we cannot know
+/// here.
 fn is_there(command: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match command.contains('/') {
@@ -100,7 +101,7 @@ pub(crate) fn settings(wanted: Option<&str>, columns: Option<usize>) -> Result<S
     Ok(found.join("\n"))
 }
 
-/// The page up to its tables: paragraphs are wrapped, snippets are indented as they are.
+/// The page up to its tables: wraps paragraphs, and indents snippets unchanged.
 fn sections(width: usize) -> Vec<EditorSection> {
     let snippets = PAGE.split_once("### ").map_or(PAGE, |(snippets, _)| snippets);
     let mut sections = vec![EditorSection::default()];
@@ -144,7 +145,7 @@ fn write_line(sections: &mut [EditorSection], line: &str) {
     }
 }
 
-/// `**Neovim** with avante.nvim. It passes …` is about `Neovim with avante.nvim`.
+/// `**Neovim** with avante.nvim. It passes …` gives `Neovim with avante.nvim`.
 fn name(line: &str) -> String {
     let words = plain(line);
     let ends = [words.find(". "), words.find([',', ':']), Some(words.len())];
@@ -152,7 +153,7 @@ fn name(line: &str) -> String {
     words[..end].trim_end_matches('.').to_owned()
 }
 
-/// Without emphasis, code marks and links, which lead nowhere in a terminal.
+/// Without emphasis, code marks and links, which are useless in a terminal.
 fn plain(markdown: &str) -> String {
     let mut text = String::new();
     let mut rest = markdown;

@@ -1,4 +1,4 @@
-//! The files themselves: is the configuration there, who can read what we keep.
+//! The files: whether the configuration exists, and who can read what we keep.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use crate::credentials::Credentials;
 use crate::dirs::Dirs;
 use crate::limits::{SPACE_NEEDED, SPACE_WANTED};
 
-/// It was read before: what is wrong in it is told without looking at anything else.
+/// We have read it before. If it is wrong, we report only that and check nothing else.
 pub(super) fn configuration(config: &Config) -> Finding {
     let file = config.file.display();
     match config.file.exists() {
@@ -19,7 +19,7 @@ pub(super) fn configuration(config: &Config) -> Finding {
     }
 }
 
-/// Conversations and keys are below these.
+/// Conversations and keys are in these directories.
 pub(super) fn modes(dirs: &Dirs) -> Vec<Finding> {
     let data = dirs.sessions_db.parent().unwrap_or(Path::new("/"));
     let mut findings = Vec::new();
@@ -42,10 +42,10 @@ pub(super) fn modes(dirs: &Dirs) -> Vec<Finding> {
     findings
 }
 
-/// Writes a file where sessions are kept, reads it back, removes it, and asks how much room is left.
+/// Writes a file where we keep sessions, reads it back, removes it, and asks how much space is left.
 pub(super) fn room(dirs: &Dirs) -> Finding {
     let data = dirs.sessions_db.parent().unwrap_or(Path::new("/"));
-    // Nothing is made for the look: where the directory is missing, the one that it would be made in is tried.
+    // The check creates no directory: if this one is missing, it tests the one above.
     let Some(place) = data.ancestors().find(|place| place.is_dir()) else {
         return Finding::fail("disk", format!("{} has no parent", data.display()), "set ATTACHE_HOME");
     };

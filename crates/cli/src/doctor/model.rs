@@ -1,4 +1,5 @@
-//! The model: is one chosen, is it known, has its provider a key, does the server answer and take it.
+//! The model: whether one is chosen, whether we know it, whether its provider has a key, whether the server
+//! answers and accepts it.
 
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
@@ -12,8 +13,8 @@ use crate::credentials::ApiKey;
 use crate::providers::{self, Examined, LiveProviders, ProviderState, Standing, THREE_WAYS_LISTED, why_not};
 use crate::setup::{Sources, foreign_agent_here};
 
-/// Why the configured providers have no model, or the ways to get one. What `session/new` says of a provider
-/// that only a variable names, or that was too slow for it, is said here, too.
+/// Why the configured providers have no model, or how to get one. Includes providers that `session/new` says
+/// nothing about: those that only a variable names, and those that were too slow.
 async fn none_available(standings: &[Standing<'_>], sources: &Sources, live: &LiveProviders) -> Vec<Finding> {
     let findings = others(standings, sources, None, Finding::fail).await;
     if !findings.is_empty() {
@@ -27,7 +28,7 @@ async fn none_available(standings: &[Standing<'_>], sources: &Sources, live: &Li
     }
 }
 
-/// What is wrong with each provider of the file but the one that is looked at anyhow.
+/// What is wrong with each provider of the file, except the one that another check covers.
 async fn others(
     standings: &[Standing<'_>],
     sources: &Sources,
@@ -127,14 +128,14 @@ async fn chosen(
     findings
 }
 
-/// Whether it makes sense to send a prompt.
+/// Whether sending a prompt makes sense.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reached {
     Yes(ListedModels),
     No,
 }
 
-/// Whether the server says which models it has.
+/// Whether the server lists its models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ListedModels {
     Given,
@@ -169,7 +170,7 @@ fn described(
     }
 }
 
-/// What the server says to a question for its models, which costs nothing.
+/// What the server answers to a question for its models, which costs nothing.
 async fn answered(
     sources: &Sources,
     standing: &Standing<'_>,
@@ -226,7 +227,7 @@ fn failed(
             | DiscoverError::TooSlow { .. }
             | DiscoverError::Untrusted { .. },
         ) => (vec![Finding::ok("key", key_found), Finding::fail("endpoint", endpoint, fix)], Reached::No),
-        // Some servers have no list of models and answer prompts all the same.
+        // Some servers list no models and still answer prompts.
         ListFailure::Empty
         | ListFailure::Discover(
             DiscoverError::NoSuchPath { .. } | DiscoverError::Nonsense { .. } | DiscoverError::Refused { .. },
@@ -244,7 +245,7 @@ fn address(provider: &Provider) -> &str {
     }
 }
 
-/// The server's own list decides, where it gives one.
+/// If the server lists its models, that list decides.
 fn unknown_there(provider: &Provider, models: &[ModelInfo], model: &ModelRef) -> Option<Finding> {
     if models.is_empty() || models.iter().any(|info| info.model.model_id == model.model_id) {
         return None;

@@ -1,5 +1,5 @@
-//! What sessions in this directory have beside the model: agents, skills, hooks, MCP servers, and what of them
-//! is not used. Starts none of them.
+//! What sessions in this directory have beside the model: agents, skills, hooks, MCP servers, and which of them
+//! they cannot use. Starts none of them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn hooks(sources: &Sources, settings: &ProjectSettings) -> Finding {
     Finding::ok("hooks", text)
 }
 
-/// Whether they answer is found out by `attache mcp list`: it starts programs.
+/// Only `attache mcp list` finds out whether they answer, because it starts programs.
 fn servers(sources: &Sources, settings: &ProjectSettings) -> Vec<Finding> {
     let own = enabled_servers(&sources.config.servers);
     let mut findings = Vec::new();

@@ -1,4 +1,4 @@
-//! Whether the model really answers: asks it for one word, as a session would ask. Costs a few tokens.
+//! Whether the model really answers: asks it for one word, in the way a session would. Costs a few tokens.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -84,7 +84,7 @@ fn next(error: &ModelError, standing: &Standing<'_>, list: ListedModels) -> Stri
             Some(_) => "try again; if it stays, look at the provider's status page".to_owned(),
             None => "try again; if it stays, look into the server's log".to_owned(),
         },
-        // The error says where the key comes from and what to do about it.
+        // The error already says where the key comes from and what to do.
         ModelError::Auth(_) => String::new(),
         ModelError::Permanent(_) | ModelError::Refused(_) | ModelError::Unreadable(_) => match list {
             ListedModels::Given => format!("`attache models {name}` lists its models"),

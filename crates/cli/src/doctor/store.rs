@@ -1,4 +1,4 @@
-//! The session database: is it there, ours, sound, writable.
+//! The session database: whether it exists, is ours, is sound and is writable.
 
 use attache_store::{Diagnosis, diagnose};
 

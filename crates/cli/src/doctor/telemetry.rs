@@ -1,4 +1,4 @@
-//! Whether spans are sent, and where to. Sends none.
+//! Whether we send spans, and where to. Sends none.
 
 use super::Finding;
 use crate::setup::Sources;
@@ -6,7 +6,7 @@ use crate::telemetry::{TelemetrySetup, telemetry_setup};
 
 const SUBJECT: &str = "telemetry";
 
-/// `None` for somebody who never asked for it.
+/// `None` for users who did not turn it on.
 pub(super) fn check(sources: &Sources) -> Option<Finding> {
     let content = match sources.config.telemetry.sends_content() {
         true => ", with prompts, arguments and results",

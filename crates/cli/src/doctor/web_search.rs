@@ -1,4 +1,4 @@
-//! Whether the model can search the web, and how it could. Sends no search: one may cost money.
+//! Whether the model can search the web, and if not, how to enable it. Sends no search, which may cost money.
 
 use super::Finding;
 use crate::setup::Sources;

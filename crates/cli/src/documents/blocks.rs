@@ -1,4 +1,5 @@
-//! Every block of code in the documents, and every command in a line of text, is read by what would read it.
+//! Checks every block of code in the documents, and every command within a text, with the code that would read
+//! it.
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -9,7 +10,7 @@ use super::shell_lines::commands;
 use super::{CodeBlock, DocumentPage, pages};
 use crate::args::Args;
 
-/// Programs that a documented shell line may start. A slip in a name is no program.
+/// Programs that a documented shell line may start, so that a misspelt name fails the test.
 const PROGRAMS: [&str; 23] = [
     "apt",
     "apt-get",
@@ -36,7 +37,7 @@ const PROGRAMS: [&str; 23] = [
     "tar",
 ];
 
-/// Languages for which there is a reader below.
+/// Every language of the documents needs an arm here.
 fn check(block: &CodeBlock<'_>) -> Result<(), String> {
     match block.language {
         "sh" => shell(&block.text),
@@ -50,7 +51,7 @@ fn check(block: &CodeBlock<'_>) -> Result<(), String> {
         "text" if block.text.contains("\non ") || block.text.starts_with("on ") => {
             attache_models::Script::parse(&block.text).map(drop).map_err(|error| error.to_string())
         }
-        // What a screen shows.
+        // Text that a screen shows.
         "text" => Ok(()),
         "yml" => steps(&block.text),
         "lua" | "elisp" | "rust" | "js" | "nginx" | "caddy" => balanced(&block.text),
@@ -68,12 +69,12 @@ fn shell(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// By the real command line; help and version are answers, too.
+/// Checks it with the real command line; help and version count as success.
 fn command(words: &[String]) -> Result<(), String> {
     read(words).map_err(|error| format!("{}: {error}", words.join(" ")))
 }
 
-/// In a line of text a command need not be complete.
+/// A command within a text need not be complete.
 fn beginning(words: &[String]) -> Result<(), String> {
     match read(words) {
         Ok(()) => Ok(()),
@@ -87,7 +88,7 @@ fn beginning(words: &[String]) -> Result<(), String> {
 }
 
 fn read(words: &[String]) -> Result<(), clap::Error> {
-    // Alone it is the chat, on a terminal.
+    // The program's name alone starts the chat, which needs a terminal.
     if words[0] != "attache" || words.len() == 1 {
         return Ok(());
     }
@@ -98,7 +99,7 @@ fn read(words: &[String]) -> Result<(), clap::Error> {
     }
 }
 
-/// One document, or one after another.
+/// One JSON document, or several.
 fn json(text: &str) -> Result<(), String> {
     let mut seen = 0;
     for value in serde_json::Deserializer::from_str(text).into_iter::<Value>() {
@@ -108,7 +109,7 @@ fn json(text: &str) -> Result<(), String> {
     if seen == 0 { Err("no JSON at all".to_owned()) } else { Ok(()) }
 }
 
-/// Messages with arrows before them and lines of comments between. Three dots stand for what is left out.
+/// Messages after arrows, with comment lines between them. Three dots stand for omitted text.
 fn messages(text: &str) -> Result<(), String> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let text = lines.collect::<Vec<_>>().join("\n").replace("{…}", "{}").replace("[…]", "[]");
@@ -123,7 +124,7 @@ fn messages(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// The commands of a job in somebody's pipeline.
+/// The commands of a CI job.
 fn steps(text: &str) -> Result<(), String> {
     let run =
         |line: &str| line.trim_start().trim_start_matches("- ").strip_prefix("run: ").map(str::to_owned);
@@ -166,7 +167,7 @@ fn every_command_in_the_text_exists() {
     let mut problems = Vec::new();
     for page in pages() {
         for (line, span) in page.spans() {
-            // What is in brackets or left out is no command yet.
+            // A span with brackets or dots is not a complete command.
             if !span.starts_with("attache ") || span.contains(['[', '…']) {
                 continue;
             }
@@ -206,7 +207,7 @@ fn what_nothing_would_read_is_found() {
     }
 }
 
-/// Somebody searches the page for the words on the screen: they have to be those of the program.
+/// People search the page for words from their screen, so it must use the program's exact words.
 #[test]
 fn the_messages_on_the_troubleshooting_page_are_ours() {
     let page = pages().into_iter().find(|page| page.name == "docs/troubleshooting.md").unwrap();
@@ -220,7 +221,7 @@ fn the_messages_on_the_troubleshooting_page_are_ours() {
     }
 }
 
-/// The text of every source file that is part of the program; a message that goes over two lines is joined.
+/// Appends the text of every source file of the program; joins a message that spans two lines.
 fn read_sources(directory: &std::path::Path, all: &mut String) {
     for entry in std::fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Reads what the documents show of files: configurations, agents, skills and commands.
+//! Reads the files that the documents show: configurations, agents, skills and commands.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::dirs::Dirs;
 use crate::print_config;
 use crate::setup::Sources;
 
-/// As the user's own file.
+/// Reads it as the user's own file.
 pub(super) fn configuration(text: &str) -> Result<(), String> {
     let home = tempfile::tempdir().map_err(|error| error.to_string())?;
     load(home.path(), text).map(drop)
@@ -28,7 +28,7 @@ fn load(home: &Path, text: &str) -> Result<(Config, Dirs), String> {
     Ok((config, dirs))
 }
 
-/// What `--print-config` says where nothing is configured, with `HOME` for the directory of attache.
+/// The output of `--print-config` without any configuration, with `HOME` for attache's directory.
 pub(super) fn defaults() -> String {
     let home = tempfile::tempdir().unwrap();
     let (config, dirs) = load(home.path(), "").unwrap();
@@ -44,7 +44,7 @@ pub(super) fn agent(text: &str) -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }
 
-/// What it is, its fields say.
+/// Its fields say what it is.
 pub(super) fn knowledge(text: &str) -> Result<(), String> {
     let has = |field: &str| text.lines().any(|line| line.starts_with(&format!("{field}:")));
     let told = |error: attache_core::front_matter::FrontMatterError| error.to_string();

@@ -1,4 +1,4 @@
-//! docs/reference: what the code knows of itself, as pages. `UPDATE_EXPECT=1` writes them anew.
+//! docs/reference: pages generated from the code. `UPDATE_EXPECT=1` writes them anew.
 
 use std::fmt::Write;
 
@@ -55,7 +55,7 @@ fn of_command(command: &Command, name: &str, page: &mut String) {
     let is_told = |argument: &&Arg| {
         !argument.is_hide_set() && !matches!(argument.get_id().as_str(), "help" | "version")
     };
-    // Those of all commands are told once.
+    // One page describes the options that all commands share.
     let is_own = |argument: &&Arg| name == "attache" || !argument.is_global_set();
     let arguments: Vec<&Arg> = command.get_arguments().filter(is_told).filter(is_own).collect();
     if !arguments.is_empty() {
@@ -76,7 +76,7 @@ fn of_command(command: &Command, name: &str, page: &mut String) {
     }
 }
 
-/// As it is typed.
+/// The argument as users type it.
 fn written(argument: &Arg) -> String {
     let values = argument.get_possible_values();
     let names = argument.get_value_names().unwrap_or_default();

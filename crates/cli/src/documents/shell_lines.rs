@@ -1,6 +1,6 @@
-//! Takes the commands of a documented shell line apart: words, quotes, pipes. Runs nothing and expands nothing.
+//! Splits the commands of a documented shell line: words, quotes, pipes. Runs nothing and expands nothing.
 
-/// The simple commands of a block, each as its words. Lines may go on behind a backslash.
+/// The simple commands of a block, each as its words. A backslash continues a line.
 pub(super) fn commands(block: &str) -> Result<Vec<Vec<String>>, String> {
     let joined = block.replace("\\\n", " ");
     let mut found = Vec::new();
@@ -30,7 +30,7 @@ fn commands_of_line(line: &str) -> Result<Vec<Vec<String>>, String> {
         }
     }
     all.push(words);
-    // What stands before the program is its environment.
+    // Assignments before the program set its environment.
     let is_assignment = |word: &String| word.split_once('=').is_some_and(|(name, _)| is_variable(name));
     let programs = all.into_iter().map(|words| words.into_iter().skip_while(is_assignment).collect());
     Ok(programs.filter(|words: &Vec<String>| !words.is_empty()).collect())

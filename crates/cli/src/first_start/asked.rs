@@ -1,5 +1,5 @@
-//! One question in the terminal: numbered rows, a line that is typed. Plain lines, so that every terminal and
-//! every screen reader can follow.
+//! Asks one question in the terminal: numbered rows, and a line to type. Uses plain lines, so that every
+//! terminal and screen reader can follow.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ impl<T> PersonSaid<T> {
     }
 }
 
-/// The index of a row; the first one for an empty line.
+/// Asks for a row and returns its index; an empty line means the first.
 pub(super) async fn choose(rows: &[String]) -> Result<PersonSaid<usize>> {
     loop {
         match ask(rows).await? {
@@ -41,7 +41,7 @@ pub(super) async fn choose(rows: &[String]) -> Result<PersonSaid<usize>> {
     }
 }
 
-/// Shows the rows and reads a line, without the blanks around it.
+/// Shows the rows and reads a line, trimmed.
 pub(super) async fn ask(rows: &[String]) -> Result<PersonSaid<String>> {
     for (index, row) in rows.iter().enumerate() {
         answer::note(&format!("{:4}  {}", index + 1, legible_line(row)));

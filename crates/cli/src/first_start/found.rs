@@ -1,4 +1,4 @@
-//! Which providers can be used right now: those with a key, and servers that answer on this machine.
+//! Which providers the user can use right now: those with a key, and servers that answer on this machine.
 
 use attache_core::ports::Model;
 use attache_core::ports::model::ModelInfo;
@@ -11,9 +11,9 @@ use crate::setup::Sources;
 #[derive(Clone, Debug)]
 pub(super) struct FoundProvider {
     pub(super) name: String,
-    /// Where its key comes from, or where it runs.
+    /// Where its key comes from, or where the server runs.
     how: String,
-    /// Those it is known to have; a name beyond them may do as well.
+    /// The models we know of; other names may work as well.
     pub(super) models: Vec<ModelInfo>,
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn found(sources: &Sources, live: &LiveProviders) -> Vec<FoundP
     all
 }
 
-/// The catalogue's data, else the server's own.
+/// The catalogue's models, else the server's own.
 async fn with_key(standing: &Standing<'_>, sources: &Sources, live: &LiveProviders) -> Vec<ModelInfo> {
     let known = of(live, &standing.provider.name);
     if !known.is_empty() {

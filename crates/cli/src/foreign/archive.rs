@@ -1,5 +1,5 @@
-//! A talk as the lines of an export, which an import then reads and checks like any other. The ids follow from
-//! what the other agent calls the session, so that nothing is taken over twice.
+//! A foreign session as the lines of an export, which an import then reads and checks like any other. The ids
+//! derive from the foreign session's id, so that importing it again finds it.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::ForeignSession;
 use super::talk::{Talk, TalkMessage};
 
-/// Digits of the digest that an id has: enough for every session that anybody ever had.
+/// Hexadecimal digits of the digest in an id: enough to keep all sessions apart.
 const DIGITS: usize = 24;
 
 pub(super) fn session_id(session: &ForeignSession) -> SessionId {

@@ -1,5 +1,5 @@
-//! Sessions of Claude Code: one JSONL file each below `projects`, a tree of entries of which the last one says
-//! the branch that holds.
+//! Sessions of Claude Code: one JSONL file each below `projects`. A file is a tree of entries; the last entry
+//! names the current branch.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -15,7 +15,7 @@ pub(super) fn find(place: &Path) -> ForeignFindings {
     let is_session = |path: &Path| path.extension().is_some_and(|ending| ending == "jsonl");
     let mut found = ForeignFindings::default();
     for path in files::below(place, &is_session) {
-        // Those of subagents are part of the session they work for.
+        // Sessions of subagents belong to the session that started them.
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         if !name.starts_with("agent-") {
             found.add(&path, head(&path, name));
@@ -24,7 +24,7 @@ pub(super) fn find(place: &Path) -> ForeignFindings {
     found
 }
 
-/// `None` for a file without any message: the program writes such files, too.
+/// `None` for a file without any message: Claude Code writes such files, too.
 fn head(path: &Path, id: String) -> Result<Option<ForeignSession>, TalkError> {
     let entries = files::objects(path, HowMuch::Head)?;
     let is_said = |entry: &&Value| is_prompt(entry) || entry["type"] == "assistant";
@@ -91,7 +91,7 @@ pub(super) fn read(session: &ForeignSession) -> Result<Talk, TalkError> {
     talk.finish()
 }
 
-/// The entries from the last one up to the first. Empty where they are not chained.
+/// The entries from the last one up to the first; empty if they are not chained.
 fn branch(entries: &[Value]) -> HashSet<&str> {
     let parents: HashMap<&str, Option<&str>> = entries
         .iter()
@@ -142,7 +142,7 @@ fn user(talk: &mut Talk, at: i64, content: &Value) {
     }
 }
 
-/// One message of the API comes as several entries with the same id, each with the usage of the whole.
+/// The API's one message comes as several entries with the same id, each with the usage of the whole.
 fn assistant(talk: &mut Talk, at: i64, message: &Value, counted: &mut HashMap<String, Usage>) {
     let id = message["id"].as_str().unwrap_or_default().to_owned();
     let model = message["model"].as_str().filter(|model| !model.starts_with('<'));
@@ -171,7 +171,7 @@ fn assistant(talk: &mut Talk, at: i64, message: &Value, counted: &mut HashMap<St
     talk.used(at, more(now, before), None);
 }
 
-/// The part of the last entry that the one before did not have.
+/// What the last entry adds to the usage of the one before it.
 fn more(now: Usage, before: Usage) -> Usage {
     Usage {
         input: now.input.saturating_sub(before.input),

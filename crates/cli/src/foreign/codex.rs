@@ -1,6 +1,5 @@
-//! Sessions of Codex: rollouts, one JSONL file each, below a directory per day. What the model was sent and
-//! what it answered are its items; the events beside them repeat them for the screen, except for the counts of
-//! tokens.
+//! Sessions of Codex: rollouts, one JSONL file each, in a directory per day. Items hold what the model got and
+//! answered. Events repeat them for the screen, so we read only their token counts.
 
 use std::path::Path;
 
@@ -11,7 +10,7 @@ use super::files::{self, HowMuch};
 use super::talk::{CallEnd, Talk, TalkError, count, texts_of, time_of, title_of};
 use super::{ForeignFindings, ForeignName, ForeignPlace, ForeignSession};
 
-/// How messages begin that the program writes in the user's name.
+/// How messages begin that Codex writes in the user's name.
 const OWN_WORDS: [&str; 6] = [
     "<environment_context>",
     "<user_instructions>",
@@ -51,7 +50,7 @@ fn head(path: &Path) -> Result<Option<ForeignSession>, TalkError> {
     }))
 }
 
-/// Older rollouts have the items themselves on their lines.
+/// In older rollouts each line is the item itself.
 fn item(line: &Value) -> &Value {
     if line.get("payload").is_some() { &line["payload"] } else { line }
 }
@@ -81,7 +80,7 @@ pub(super) fn read(session: &ForeignSession) -> Result<Talk, TalkError> {
             }
             "event_msg" if inner["type"] == "token_count" => {
                 let info = &inner["info"];
-                // The same counts come again with news of limits.
+                // Codex repeats the same counts with news of limits.
                 if !info["last_token_usage"].is_null() && info["total_token_usage"] != counted {
                     counted = info["total_token_usage"].clone();
                     talk.used(at, usage(&info["last_token_usage"]), None);
@@ -167,7 +166,7 @@ fn picture(talk: &mut Talk, at: i64, url: &str) {
     }
 }
 
-/// Text, or an object with the text and how it went; as JSON within a text, too.
+/// Text, or an object with the text and the outcome; the object may also come as JSON in a string.
 fn output(value: &Value) -> (String, CallEnd) {
     let went = |well: bool| if well { CallEnd::Well } else { CallEnd::Badly };
     let inner = match value {
@@ -195,7 +194,7 @@ fn output(value: &Value) -> (String, CallEnd) {
     (texts_of(&inner), CallEnd::Well)
 }
 
-/// Theirs count what was cached and thought again: ours are disjoint.
+/// Codex includes cached and reasoning tokens in its other counts; our counts are disjoint.
 fn usage(usage: &Value) -> Usage {
     let (cached, thought) = (count(usage, "cached_input_tokens"), count(usage, "reasoning_output_tokens"));
     let written = count(usage, "cache_write_input_tokens");

@@ -1,4 +1,4 @@
-//! Databases of other agents, opened to read and for nothing else.
+//! Databases of other agents, opened read-only.
 
 use std::path::Path;
 
@@ -20,13 +20,13 @@ impl ForeignDatabase {
         Ok(Self(connection))
     }
 
-    /// The columns of a table; none if there is no such table.
+    /// The columns of a table; none if the table does not exist.
     pub(super) fn columns(&self, table: &str) -> Result<Vec<String>, TalkError> {
         let rows = self.rows("SELECT name FROM pragma_table_info(?1)", table)?;
         Ok(rows.iter().filter_map(|row| row["name"].as_str()).map(str::to_owned).collect())
     }
 
-    /// Each row as an object of its columns. The one parameter may be unused.
+    /// Each row as an object of its columns. The query may ignore its one parameter.
     pub(super) fn rows(&self, query: &str, parameter: &str) -> Result<Vec<Value>, TalkError> {
         let mut statement = self.0.prepare(query).map_err(told)?;
         let names: Vec<String> = statement.column_names().map(str::to_owned).collect();

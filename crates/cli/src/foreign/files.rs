@@ -1,4 +1,5 @@
-//! Files of other agents: found below a directory, read line by line or as one object, never without end.
+//! Files of other agents: found below a directory, read line by line or as one object, with limits on depth and
+//! size.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +11,7 @@ use serde_json::Value;
 use super::talk::TalkError;
 use crate::limits::{FOREIGN_DEPTH, FOREIGN_FILE_BYTES, FOREIGN_HEAD_BYTES, FOREIGN_LINE_BYTES};
 
-/// Files below a directory, or the file itself, that `fits` takes. Links are not followed.
+/// The files below a directory, or the file itself, that `fits` accepts. Does not follow links.
 pub(super) fn below(place: &Path, fits: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut found = Vec::new();
     collect(place, FOREIGN_DEPTH, fits, &mut found);
@@ -35,7 +36,7 @@ fn collect(place: &Path, depth: usize, fits: &dyn Fn(&Path) -> bool, found: &mut
     }
 }
 
-/// When it was changed last.
+/// When the file last changed.
 pub(super) fn changed_at(path: &Path) -> i64 {
     let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified());
     let since = modified.ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
@@ -46,11 +47,11 @@ pub(super) fn changed_at(path: &Path) -> i64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HowMuch {
     All,
-    /// Enough for a list.
+    /// Only as much as a list needs.
     Head,
 }
 
-/// The objects of a file with one on each line. The last line may be cut off: its program was killed.
+/// The objects of a file with one per line. The last line may be cut off because its program was killed.
 pub(super) fn objects(path: &Path, how_much: HowMuch) -> Result<Vec<Value>, TalkError> {
     let file = File::open(path)?;
     let size = file.metadata()?.len();
@@ -82,7 +83,7 @@ pub(super) fn objects(path: &Path, how_much: HowMuch) -> Result<Vec<Value>, Talk
     }
 }
 
-/// A file that is one object.
+/// A file that holds one object.
 pub(super) fn object(path: &Path) -> Result<Value, TalkError> {
     let mut text = Vec::new();
     File::open(path)?.take(FOREIGN_FILE_BYTES).read_to_end(&mut text)?;

@@ -1,5 +1,5 @@
-//! Sessions of Gemini CLI: a file each below `chats`. The newer ones are JSONL, where an entry with an id that
-//! was there before takes its place; the older ones are one object.
+//! Sessions of Gemini CLI: one file each below `chats`. The newer files are JSONL, where an entry replaces an
+//! earlier one with the same id; the older files are one object.
 
 use std::path::{Path, PathBuf};
 
@@ -36,14 +36,14 @@ fn head(path: &Path) -> Result<Option<ForeignSession>, TalkError> {
     }))
 }
 
-/// Beside the folder of the chats lies a file that names it; older versions kept only a digest of it.
+/// A file beside the folder of the chats names the directory; older versions kept only a digest of it.
 fn directory_of(path: &Path) -> Option<PathBuf> {
     let project = path.parent()?.parent()?;
     let named = std::fs::read_to_string(project.join(".project_root")).ok()?;
     Some(PathBuf::from(named.trim())).filter(|directory| directory.is_absolute())
 }
 
-/// The id of the session, and its messages as they are at last.
+/// The id of the session, and the final state of its messages.
 fn messages(path: &Path) -> Result<(String, Vec<Value>), TalkError> {
     let is_lines = path.extension().is_some_and(|ending| ending == "jsonl");
     let entries = if is_lines { files::objects(path, HowMuch::All)? } else { vec![files::object(path)?] };
@@ -69,7 +69,7 @@ fn messages(path: &Path) -> Result<(String, Vec<Value>), TalkError> {
     }
 }
 
-/// `None` for what the program says in the user's name, and for results.
+/// `None` for text that Gemini CLI writes in the user's name, and for results.
 fn prompt_of(message: &Value) -> Option<String> {
     let text = texts_of(&message["content"]);
     (!text.trim().is_empty() && !text.trim_start().starts_with("<session_context>")).then_some(text)
@@ -91,7 +91,7 @@ pub(super) fn read(session: &ForeignSession) -> Result<Talk, TalkError> {
 
 fn user(talk: &mut Talk, at: i64, message: &Value) {
     let blocks = message["content"].as_array().map(Vec::as_slice).unwrap_or_default();
-    // Results stand with their calls, too.
+    // The calls contain the results as well.
     let is_result = blocks.iter().any(|block| block.get("functionResponse").is_some());
     match prompt_of(message) {
         Some(text) => talk.prompt(at, &text),
@@ -136,7 +136,7 @@ fn answer(talk: &mut Talk, at: i64, message: &Value) {
     }
 }
 
-/// The result that the model got, else what was shown to people.
+/// The result that the model got, else the text that people saw.
 fn result_of(call: &Value) -> String {
     let responses = call["result"].as_array().into_iter().flatten();
     let told: Vec<String> = responses

@@ -1,5 +1,5 @@
-//! Sessions of goose: rows of `sessions.db`, or, of older versions, a JSONL file each whose first line says
-//! what it is about.
+//! Sessions of goose: rows of `sessions.db`, or, from older versions, one JSONL file each whose first line
+//! describes the session.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(super) fn find(place: &Path) -> ForeignFindings {
     }
     for path in files::below(place, &is_lines) {
         let session = of_file(&path);
-        // An update moves them into the database and leaves the files.
+        // An update of goose copies the files into the database and leaves them in place.
         let id = path.file_stem().unwrap_or_default().to_string_lossy();
         if found.sessions.iter().all(|known| known.id != id) {
             found.add(&path, session);
@@ -34,7 +34,7 @@ pub(super) fn find(place: &Path) -> ForeignFindings {
     found
 }
 
-/// The columns have changed between versions: those that are there are read.
+/// The columns differ between versions, so read those that exist.
 fn of_database(path: &Path) -> Result<Vec<ForeignSession>, TalkError> {
     let database = ForeignDatabase::open(path)?;
     if database.columns("sessions")?.is_empty() || database.columns("messages")?.is_empty() {
@@ -114,7 +114,7 @@ pub(super) fn read(session: &ForeignSession) -> Result<Talk, TalkError> {
             .flatten()
             .for_each(|block| content(&mut talk, at, role, block));
     }
-    // Only the sums are known.
+    // goose stores only the sums.
     let sums = [count(&about, "accumulated_input_tokens"), count(&about, "accumulated_output_tokens")];
     if sums != [0, 0] && !talk.messages.is_empty() {
         let usage = Usage { input: sums[0], output: sums[1], ..Usage::default() };

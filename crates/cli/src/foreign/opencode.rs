@@ -1,4 +1,4 @@
-//! Sessions of opencode: rows of its database, or, of older versions, a file for each session, message and
+//! Sessions of opencode: rows of its database, or, from older versions, one file for each session, message and
 //! part.
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) fn find(place: &Path) -> ForeignFindings {
     let folder = place.join("storage/session");
     for path in files::below(&folder, &is_session) {
         let session = of_file(&path);
-        // An update moves them into the database and leaves the files.
+        // An update of opencode copies the files into the database and leaves them in place.
         let is_known = |one: &Option<ForeignSession>| {
             one.as_ref().is_some_and(|one| found.sessions.iter().any(|known| known.id == one.id))
         };

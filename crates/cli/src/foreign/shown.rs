@@ -1,5 +1,5 @@
-//! How a call of another agent's tool looks here: its title, its kind, the change it made. Read from its name
-//! and its arguments, which agents name in few ways.
+//! How we show a call of another agent's tool: its title, its kind, the change it made. Derived from its name
+//! and arguments, which differ little between agents.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +37,7 @@ pub(super) fn presentation(name: &str, input: &Value, directory: Option<&Path>) 
     }
 }
 
-/// Servers of tools put their own name before it.
+/// MCP servers put their own name before the tool's.
 fn kind_of(name: &str) -> ToolKind {
     let lower = name.to_lowercase();
     let last = lower.rsplit("__").next().unwrap_or(&lower);
@@ -84,7 +84,7 @@ fn text<'a>(input: &'a Value, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| input.get(key)?.as_str()).filter(|text| !text.is_empty())
 }
 
-/// A line, or the words of one: the shell and its `-c` say nothing.
+/// A command line, or the words of one; leaves out a shell and its `-c`.
 fn command(input: &Value) -> Option<String> {
     if let Some(line) = text(input, &["command", "cmd", "script"]) {
         return Some(line.to_owned());
@@ -97,7 +97,7 @@ fn command(input: &Value) -> Option<String> {
     }
 }
 
-/// Old and new texts, one pair or several, or a whole file.
+/// Old and new texts, as one or several pairs, or a whole file.
 fn changes(input: &Value, path: &Path) -> Vec<Shown> {
     let pair = |value: &Value| {
         let old = text(value, &["old_string", "oldString", "old_str", "old"]);

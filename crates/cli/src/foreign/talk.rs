@@ -1,5 +1,5 @@
-//! What a session of another agent holds, in our words: built piece by piece by whoever reads its form. What
-//! has no place here is counted by its name.
+//! A session of another agent in our terms, built piece by piece by the reader of its format. Counts by name
+//! what has no equivalent here.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::{ForeignSession, shown};
 use crate::limits::{FOREIGN_PICTURE_BYTES, FOREIGN_TITLE_CHARS};
 
-/// Why a session can't be read.
+/// Why we cannot read a session.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TalkError {
     #[error("{0}")]
@@ -31,11 +31,11 @@ pub(super) struct Talk {
     pub(super) title: Option<String>,
     pub(super) messages: Vec<TalkMessage>,
     left_out: BTreeMap<String, usize>,
-    /// The call with this id is in this message, at this place.
+    /// In which message, and where in it, the call with this id is.
     calls: BTreeMap<String, (usize, usize)>,
 }
 
-/// A prompt, or all that was answered to one.
+/// A prompt, or the whole answer to one.
 #[derive(Debug)]
 pub(super) struct TalkMessage {
     pub(super) role: Role,
@@ -47,12 +47,12 @@ pub(super) struct TalkMessage {
 }
 
 impl Talk {
-    /// Nothing yet but what the list says.
+    /// A session with only what the list says so far.
     pub(super) fn of(session: &ForeignSession) -> Self {
         Self { title: session.title.clone(), directory: session.directory.clone(), ..Self::default() }
     }
 
-    /// A prompt begins another turn; one behind another one belongs to it.
+    /// Begins a turn; a prompt right after another one joins it.
     pub(super) fn prompt(&mut self, at: i64, text: &str) {
         if !text.trim().is_empty() {
             self.prompt_part(at, Part::Text { text: text.to_owned(), state: None, provider_metadata: None });
@@ -80,7 +80,7 @@ impl Talk {
         self.messages.push(TalkMessage { role, at, model: None, usage: None, cost: None, parts });
     }
 
-    /// The answer under way, to which the model's words and calls are added.
+    /// The current answer, which collects the model's words and calls.
     fn answer(&mut self, at: i64) -> &mut TalkMessage {
         if self.messages.last().is_none_or(|last| last.role != Role::Assistant) {
             self.begin(Role::Assistant, at, Vec::new());
@@ -89,7 +89,7 @@ impl Talk {
         &mut self.messages[last]
     }
 
-    /// Another call of the model begins.
+    /// Begins another model call.
     pub(super) fn step(&mut self, at: i64, model: Option<&str>) {
         let message = self.answer(at);
         if let Some(model) = model.filter(|model| !model.is_empty()) {
@@ -115,7 +115,7 @@ impl Talk {
         }
     }
 
-    /// A call of a tool, which is settled by its result.
+    /// Adds a tool call; its result settles it.
     pub(super) fn call(&mut self, at: i64, id: &str, name: &str, input: Value) {
         let mut tool = ToolPart::new(CallId::new(format!("{id}-{}", self.calls.len())), name);
         tool.dynamic = true;
@@ -148,7 +148,7 @@ impl Talk {
         }
     }
 
-    /// Tokens of one call of the model; the five counts are disjoint.
+    /// Adds the tokens of one model call; the five counts are disjoint.
     pub(super) fn used(&mut self, at: i64, usage: Usage, cost: Option<f64>) {
         let message = self.answer(at);
         let sum = message.usage.get_or_insert_default();
@@ -172,7 +172,7 @@ impl Talk {
         (!words.is_empty()).then(|| words.join(", "))
     }
 
-    /// The first line of the first prompt, where nothing else is its title.
+    /// Takes the first line of the first prompt as the title if there is none.
     pub(super) fn finish(mut self) -> Result<Self, TalkError> {
         self.messages.retain(|message| message.parts.iter().any(|part| *part != Part::StepStart));
         if self.messages.is_empty() {
@@ -197,33 +197,33 @@ impl Talk {
     }
 }
 
-/// How a call went.
+/// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallEnd {
     Well,
     Badly,
 }
 
-/// The first line with something on it, cut.
+/// The first line that is not blank, shortened.
 pub(super) fn title_of(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
     Some(line.chars().take(FOREIGN_TITLE_CHARS).collect())
 }
 
-/// Milliseconds of a time as JSON has it: text of ISO 8601, seconds or milliseconds.
+/// Milliseconds from a JSON time: ISO 8601 text, seconds or milliseconds.
 pub(super) fn time_of(value: &Value) -> Option<i64> {
     match value {
         Value::String(text) => text.parse::<jiff::Timestamp>().ok().map(|time| time.as_millisecond()),
         Value::Number(number) => {
             let number = number.as_f64()?;
-            // Seconds would be far in the past as milliseconds.
+            // A number this small as milliseconds would be far in the past, so it means seconds.
             Some(if number < 100_000_000_000.0 { number * 1000.0 } else { number } as i64)
         }
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
 }
 
-/// Texts of blocks, or a text; other blocks are counted by the caller.
+/// The text of text blocks, or a plain text; the caller counts other blocks.
 pub(super) fn texts_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,5 +1,5 @@
-//! `attache mcp add`: a command line, an address, or the JSON of other programs becomes an entry of the user's
-//! file.
+//! `attache mcp add`: turns a command line, an address, or the JSON of other programs into an entry of the
+//! user's file.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn entries(args: &McpAddArgs) -> Result<Vec<ServerEntry>> {
         );
         return Ok(vec![ServerEntry { name, origin, transport, rights, deadlines, sampling, oauth }]);
     };
-    // One server alone has no name of its own.
+    // A single server without a table has no name of its own.
     let wrapped = args.name.as_ref().map(|name| {
         let inner: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         serde_json::json!({ "mcpServers": { name: inner } }).to_string()
@@ -94,7 +94,7 @@ fn transport(args: &McpAddArgs) -> Result<ServerTransport> {
         refuse_stray_variables(args, first, rest)?;
     }
     let (command, arguments) = match rest {
-        // As the documentation of a server writes it, within quotes.
+        // The whole command in quotes, as server documentation writes it.
         [] if first.contains(char::is_whitespace) => {
             let mut words = first.split_whitespace().map(str::to_owned);
             (words.next().unwrap_or_default(), words.collect())
@@ -109,7 +109,7 @@ fn is_address(word: &str) -> bool {
     word.starts_with("http://") || word.starts_with("https://")
 }
 
-/// An address has no arguments of its own: `with_options_first` took our options from behind it.
+/// An address has no arguments; `with_options_first` took our own options from the words after it.
 fn address(args: &McpAddArgs, url: &str) -> Result<ServerTransport> {
     if !args.env.is_empty() {
         bail!(
@@ -127,8 +127,8 @@ fn address(args: &McpAddArgs, url: &str) -> Result<ServerTransport> {
     })
 }
 
-/// Behind a program everything is the program's. A variable there would be an argument, and its value one that
-/// everybody sees who lists processes.
+/// Everything after a program belongs to the program. A variable there would become an argument, and every user
+/// who lists processes could see its value.
 fn refuse_stray_variables(args: &McpAddArgs, program: &str, rest: &[&String]) -> Result<()> {
     let Some(at) = rest.iter().position(|word| *word == "--env" || word.starts_with("--env=")) else {
         return Ok(());
@@ -148,22 +148,22 @@ fn refuse_stray_variables(args: &McpAddArgs, program: &str, rest: &[&String]) ->
     )
 }
 
-/// What is typed behind `mcp add NAME URL` are options of ours, wherever they stand; a `--` that a user typed
-/// is told apart from none. Anything else stays as it is.
+/// Moves options after `mcp add NAME URL` to the front, because all of them are ours. Keeps the `--` that a
+/// user typed. Changes nothing else.
 pub(crate) fn with_options_first(mut words: Vec<OsString>) -> Vec<OsString> {
     let Some(add) = words.windows(2).position(|pair| pair[0] == "mcp" && pair[1] == "add") else {
         return words;
     };
     let behind = add + 2;
     if let Some(mark) = words[behind..].iter().position(|word| word == "--") {
-        // The parser takes one away.
+        // The parser removes one `--`.
         words.insert(behind + mark, "--".into());
         return words;
     }
     let is_url = |word: &OsString| word.to_str().is_some_and(is_address);
     let Some(url) = words[behind..].iter().position(is_url).map(|at| behind + at) else { return words };
     let (_, plain) = sorted_words(&words[behind..url]);
-    // An address that belongs to a program is its argument.
+    // An address that follows a program is the program's argument.
     if plain.len() == 1 {
         let (options, plain) = sorted_words(&words.split_off(url + 1));
         words.splice(behind..behind, options);
@@ -172,7 +172,7 @@ pub(crate) fn with_options_first(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
-/// Options with their values, and all other words.
+/// Separates options with their values from all other words.
 fn sorted_words(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
     let (mut options, mut plain, mut takes_value) = (Vec::new(), Vec::new(), false);
     for word in words {
@@ -188,7 +188,7 @@ fn sorted_words(words: &[OsString]) -> (Vec<OsString>, Vec<OsString>) {
     (options, plain)
 }
 
-/// Options of `mcp add` with a value of their own.
+/// Options of `mcp add` that take a value.
 const VALUED: [&str; 6] = ["--env", "--header", "--transport", "--json", "--config", "--store"];
 
 fn pair(option: &str, text: &str, between: char) -> Result<(String, HiddenText)> {
@@ -200,7 +200,7 @@ fn pair(option: &str, text: &str, between: char) -> Result<(String, HiddenText)>
     }
 }
 
-/// A key in a file is worth a word.
+/// Warns about a key written in the file.
 fn tell_of_plain_values(entry: &ServerEntry) {
     for name in plain_values(entry) {
         answer::note(&format!(
@@ -209,7 +209,7 @@ fn tell_of_plain_values(entry: &ServerEntry) {
     }
 }
 
-/// The variables and headers of a server whose values are written out.
+/// The variables and headers of a server whose values the entry spells out.
 pub(super) fn plain_values(entry: &ServerEntry) -> Vec<String> {
     let pairs = match &entry.transport {
         ServerTransport::Stdio { environment, .. } => environment,
@@ -241,7 +241,7 @@ mod tests {
                 "attache mcp add --header A:b docs https://a.org/mcp --no-network",
                 "attache mcp add --no-network --header A:b docs https://a.org/mcp",
             ),
-            // `mcp-remote` takes an address and headers of its own.
+            // `mcp-remote` itself takes an address and headers.
             (
                 "attache mcp add docs npx mcp-remote https://a.org/mcp --header A:b",
                 "attache mcp add docs npx mcp-remote https://a.org/mcp --header A:b",

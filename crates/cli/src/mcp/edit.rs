@@ -1,4 +1,4 @@
-//! Changes `[mcp.NAME]` of the user's file; everything else in it stays as it is, comments included.
+//! Changes `[mcp.NAME]` of the user's file; keeps everything else in it, including comments.
 
 use attache_core::ports::mcp::{HiddenText, OAuthSettings, PrivateAddresses, ServerEntry, ServerTransport};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, value};
@@ -55,7 +55,7 @@ pub(super) fn put(document: &mut DocumentMut, entry: &ServerEntry) {
     }
 }
 
-/// `None` where nothing is known of logging in.
+/// `None` if there are no settings for logging in.
 fn oauth(settings: &OAuthSettings) -> Option<InlineTable> {
     let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
     let mut table = InlineTable::new();

@@ -1,4 +1,4 @@
-//! `attache mcp import`: the servers that other agents and editors have, as entries of the user's file.
+//! `attache mcp import`: adds the servers of other agents and editors to the user's file.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ const PLACES: [&str; 13] = [
     ".codex/config.toml",
 ];
 
-/// Whether the user is asked before servers are added.
+/// Whether to ask the user before adding servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImportConsent {
     Asked,
@@ -103,7 +103,7 @@ fn in_usual_places(sources: &Sources) -> Result<Vec<(PathBuf, Vec<ServerEntry>)>
     for place in PLACES {
         match read(&home.join(place)) {
             Ok(read) => found.extend(read),
-            // Settings of others need not name servers at all.
+            // Settings of other programs may contain no servers.
             Err(problem) => tracing::debug!(%problem, "nothing to import"),
         }
     }
@@ -121,7 +121,7 @@ fn read(file: &Path) -> Result<Option<(PathBuf, Vec<ServerEntry>)>> {
     Ok(Some((file.to_owned(), entries)))
 }
 
-/// The same as JSON; of a file with anything else in it only the servers.
+/// The TOML as JSON; from a larger file only the servers.
 fn from_toml(text: &str, shown: &str) -> Result<String> {
     const TABLE: &str = "mcp_servers";
     let document: DocumentMut = text.parse().with_context(|| format!("{shown} is not valid TOML"))?;
@@ -129,7 +129,7 @@ fn from_toml(text: &str, shown: &str) -> Result<String> {
     Ok(json!({ TABLE: as_json(servers) }).to_string())
 }
 
-/// Dates are no part of a server, and become texts.
+/// Dates become texts; no server has one.
 fn as_json(item: &Item) -> Value {
     if let Some(table) = item.as_table_like() {
         return table.iter().map(|(name, item)| (name.to_owned(), as_json(item))).collect();

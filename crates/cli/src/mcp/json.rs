@@ -1,5 +1,5 @@
-//! Reads MCP servers from the JSON that other agents and editors keep them in. An entry with a mistake becomes
-//! a server that fails with it: the others work.
+//! Reads MCP servers from the JSON of other agents and editors. An entry with a mistake becomes a server that
+//! fails with that mistake; the others work.
 
 use attache_core::legible::legible_line;
 use attache_core::ports::mcp::{
@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 use crate::config::nearest;
 use crate::jsonc;
 
-/// Where others keep their table of servers.
+/// Under which key others keep their table of servers.
 const TABLES: [&str; 4] = ["mcpServers", "servers", "context_servers", "mcp_servers"];
 
 const TRANSPORTS: [&str; 3] = ["stdio", "http", "sse"];
 
-/// One file while it is read.
+/// One file while we read it.
 struct ServersFile<'a> {
     text: &'a str,
     /// For messages.
@@ -24,7 +24,7 @@ struct ServersFile<'a> {
     origin: ServerOrigin,
 }
 
-/// The servers that a text names, in its order. `shown` is what it is called in messages.
+/// The servers in a text, in its order. `shown` is the name of the text in messages.
 pub(crate) fn servers(text: &str, shown: &str, origin: ServerOrigin) -> Result<Vec<ServerEntry>, String> {
     let plain = jsonc::plain(text);
     let value: Value = serde_json::from_str(&plain).map_err(|error| {
@@ -41,7 +41,7 @@ pub(crate) fn servers(text: &str, shown: &str, origin: ServerOrigin) -> Result<V
     Ok(table.iter().filter(|(_, entry)| is_on(entry)).map(|(name, entry)| file.server(name, entry)).collect())
 }
 
-/// The table of servers in a whole file, in its settings, or the text itself.
+/// The table of servers: in the whole file, in its settings, or the text itself.
 fn table(value: &Value) -> Option<&Map<String, Value>> {
     let inner = [value, value.get("mcp").unwrap_or(&Value::Null)];
     let named = inner.iter().find_map(|value| TABLES.iter().find_map(|name| value.get(name)?.as_object()));
@@ -77,7 +77,7 @@ impl ServersFile<'_> {
     }
 }
 
-/// What is said of logging in, under the names that others have for it.
+/// The login settings, under the names that other programs use.
 fn oauth(entry: &Value) -> Result<OAuthSettings, String> {
     let Some(fields) = entry.get("oauth").or(entry.get("auth")).and_then(Value::as_object) else {
         return Ok(OAuthSettings::default());
@@ -141,7 +141,7 @@ fn transport(entry: &Value) -> Result<ServerTransport, String> {
     Ok(ServerTransport::Stdio { command, arguments, environment: pairs(fields, variables)?, directory })
 }
 
-/// A program and its arguments; some write them as one list, some as an object.
+/// A program and its arguments; some files write them as a list, some as an object.
 fn command(fields: &Map<String, Value>) -> Result<(String, Vec<String>), String> {
     let inner = fields.get("command");
     let more = |fields: &Map<String, Value>| match fields.get("args") {

@@ -1,5 +1,5 @@
-//! `attache mcp login` and `logout`: the user's browser goes to the authorization server, and what comes of it
-//! is kept where keys are. Shows no token.
+//! `attache mcp login` and `logout`: sends the user's browser to the authorization server, and stores the login
+//! with the keys. Shows no token.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -75,7 +75,7 @@ pub(super) async fn log_out(sources: &Sources, name: &str) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The server of this name or address, as a session in the current directory would have it.
+/// The plan for the server of this name or address, as a session in the current directory would have it.
 async fn plan(sources: &Sources, name: &str, logins: Arc<ServerLogins>) -> Result<LoginPlan> {
     let root = std::env::current_dir().context("the current directory can't be found")?;
     let settings = HostProjects::new(&sources.config, &sources.dirs, &sources.foreign).settings(&root).await;
@@ -105,7 +105,7 @@ async fn plan(sources: &Sources, name: &str, logins: Arc<ServerLogins>) -> Resul
     Ok(LoginPlan { entry, root, variables: sources.variables.clone(), logins })
 }
 
-/// One that only an editor has.
+/// An entry for a server that only an editor knows.
 fn at_address(url: &str) -> ServerEntry {
     ServerEntry {
         name: url.to_owned(),
@@ -118,8 +118,8 @@ fn at_address(url: &str) -> ServerEntry {
     }
 }
 
-/// Whether a browser was asked to open it: by its whole path, with the address as one word and no shell. What
-/// it finds by `PATH` in turn is nothing that a project left there.
+/// Asks a browser to open the address; true if one started. Runs the opener by its full path, with the address
+/// as one word and without a shell. The search path it gets contains no directory of a project.
 fn open_in_browser(address: &str) -> bool {
     let has_display = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()
@@ -133,7 +133,7 @@ fn open_in_browser(address: &str) -> bool {
     opener.is_some_and(|opener| opening(&opener, address, &programs).spawn().is_ok())
 }
 
-/// In a group of its own: Ctrl-C in the terminal ends us, not the browser.
+/// In its own process group: Ctrl-C in the terminal ends us, not the browser.
 fn opening(opener: &Path, address: &str, programs: &Programs) -> Command {
     let mut command = Command::new(opener);
     command.arg(address).env("PATH", programs.path_for_helpers()).process_group(0);

@@ -1,4 +1,4 @@
-//! The MCP servers that files of a project name. Reads what was read; starts nothing.
+//! The MCP servers in a project's files. Works on files already read; starts nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -9,22 +9,22 @@ use super::json;
 use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
 use crate::projects::shell_word;
 
-/// Files of other agents and editors that name MCP servers.
+/// Files of other agents and editors that list MCP servers.
 pub(crate) const PROJECT_SERVERS: [&str; 3] = [".mcp.json", ".vscode/mcp.json", ".cursor/mcp.json"];
 
-/// The servers that are started once the user consents; `of_config` are those of the project's own file.
+/// The servers that start once the user consents; `of_config` are those of the project's own file.
 pub(crate) fn waiting_servers(found: &ProjectFiles, of_config: Vec<ServerEntry>) -> Vec<WaitingServer> {
     let waiting = |entry: ServerEntry| WaitingServer {
         file: file_of(&entry),
         name: entry.name,
         how: format!("attache trust {}", shell_word(&found.project)),
     };
-    // Who consents is told what is wrong with them.
+    // The question for consent reports what is wrong with them.
     let of_files = servers_of_files(found, &mut Vec::new());
     of_config.into_iter().chain(of_files).map(waiting).collect()
 }
 
-/// What the files of others name. What is wrong with a whole file is told.
+/// The servers in files of other programs. Reports a file that is wrong as a whole.
 pub(crate) fn servers_of_files(found: &ProjectFiles, notices: &mut Vec<ProjectNotice>) -> Vec<ServerEntry> {
     let (mut servers, mut problems): (Vec<ServerEntry>, Vec<String>) = (Vec::new(), Vec::new());
     for file in PROJECT_SERVERS {
@@ -46,7 +46,7 @@ pub(crate) fn servers_of_files(found: &ProjectFiles, notices: &mut Vec<ProjectNo
     servers
 }
 
-/// What is wrong with the files of others in a project, each with its file and line.
+/// The mistakes in a project's files of other programs, each with file and line.
 pub(crate) fn mistakes_of_files(found: &ProjectFiles) -> Vec<String> {
     let mut mistakes = Vec::new();
     for file in PROJECT_SERVERS {

@@ -25,10 +25,11 @@ use crate::args::McpServeArgs;
 use crate::setup::{Setup, Sources};
 use crate::token::{self, HomeToken};
 
-/// How long the last answers may take to leave.
+/// How long we wait to send the last answers.
 const LAST_WORDS: Duration = Duration::from_millis(250);
 
-/// How long the last spans may take, and all of the end: a client that ends its servers kills after 3 s.
+/// How long we wait to send the last spans, and how long the whole end may take: clients kill their servers
+/// after 3 s.
 const LAST_SPANS: Duration = Duration::from_secs(1);
 const WHOLE_END: Duration = Duration::from_millis(2_900);
 
@@ -94,7 +95,7 @@ async fn over_http(
     }
     let ending = Instant::now();
     end.cancel();
-    // The turns end, and with them their answers: that is what the listener still waits for.
+    // This ends the turns and sends their answers, which the listener waits for.
     setup.hub.shutdown().await;
     let left = WHOLE_END.saturating_sub(ending.elapsed());
     if tokio::time::timeout(left, serving).await.is_err() {
@@ -104,7 +105,7 @@ async fn over_http(
     Ok(())
 }
 
-/// Shown when it is made, and never again.
+/// Prints the token when it creates it, and never again.
 fn home_token(sources: &Sources) -> Result<BearerToken> {
     let file = &sources.dirs.token_file;
     Ok(match token::open(file)? {
@@ -127,17 +128,17 @@ async fn finish(setup: &Setup, ending: Instant) {
     setup.store.shutdown();
 }
 
-/// A user who types the command by hand most likely wanted something else.
+/// A user who types this command by hand most likely wanted another one.
 const ON_A_TERMINAL: &str = "\
 attache mcp serve is what another agent starts: it waits for MCP messages, one JSON object per line, on standard input.
   attache mcp serve --listen 127.0.0.1:7733    the same over HTTP
 Ctrl-D ends it.";
 
-/// What the server asks of this machine.
+/// What the MCP server needs from this machine.
 #[derive(Debug)]
 struct ServedMachine {
     machine: Arc<Machine>,
-    /// Where this process was started.
+    /// The directory in which the user started this process.
     usual: PathBuf,
 }
 

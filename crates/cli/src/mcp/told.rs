@@ -1,5 +1,5 @@
-//! What a project's MCP servers are, in words that hold no key, and how they differ from those that its user
-//! consented to. Starts nothing.
+//! Describes a project's MCP servers without any key, and how they differ from those its user consented to.
+//! Starts nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use super::of_project::servers_of_files;
 use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
 use crate::projects::shell_word;
 
-/// Servers by their names, each in words.
+/// Descriptions of servers by name.
 pub(crate) type ToldServers = BTreeMap<String, String>;
 
-/// Of all files of a project. An entry with a mistake is told as what is wrong with it.
+/// The servers of all files of a project. For an entry with a mistake, the mistake.
 pub(crate) fn servers_of(found: &ProjectFiles) -> ToldServers {
     let of_files =
         servers_of_files(found, &mut Vec::new()).into_iter().map(|entry| (entry.name.clone(), told(&entry)));
@@ -24,11 +24,11 @@ pub(crate) fn servers_of(found: &ProjectFiles) -> ToldServers {
     let table = document.as_ref().and_then(|document| document.get("mcp")?.as_table_like());
     let own = table.into_iter().flat_map(TableLike::iter);
     let own = own.filter_map(|(name, item)| Some((name.to_owned(), told_table(item.as_table_like()?))));
-    // Its own file comes first, as it does in a session.
+    // The project's own file comes first, as in a session.
     of_files.chain(own).collect()
 }
 
-/// A line for each server that is other than it was; nothing where it is not known what was.
+/// A line for each server that has changed; nothing if we do not know the earlier state.
 pub(crate) fn changes(before: &ToldServers, now: &ToldServers) -> Vec<String> {
     let mut lines = Vec::new();
     for (name, what) in now {
@@ -66,7 +66,7 @@ fn told(entry: &ServerEntry) -> String {
     })
 }
 
-/// What is said beforehand of logging in, without the secret.
+/// The settings for logging in, without the secret.
 fn login(settings: &OAuthSettings) -> String {
     let OAuthSettings { client_id, client_secret, scopes, redirect_port, private_addresses } = settings;
     let mut words: Vec<String> = client_id.iter().map(|id| format!("client {id}")).collect();
@@ -77,7 +77,7 @@ fn login(settings: &OAuthSettings) -> String {
     if words.is_empty() { String::new() } else { format!("; logs in with {}", words.join(", ")) }
 }
 
-/// A table of the project's own file: values of variables and headers are left out.
+/// Describes a table of the project's own file without values of variables and headers.
 fn told_table(table: &dyn TableLike) -> String {
     let line = |(key, item): (&str, &Item)| match item.as_table_like() {
         Some(inner) => {

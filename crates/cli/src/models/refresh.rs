@@ -1,5 +1,5 @@
-//! `attache models refresh`: fetches the public model data and keeps what is of use here. The old data stays in
-//! use until the new is complete.
+//! `attache models refresh`: fetches the public model data and stores what we use. The old data stays in use
+//! until the new data is complete.
 
 use std::io::Write;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) async fn run(sources: &Sources) -> Result<()> {
         true => "what was fetched before stays in use",
         false => "the built-in data stays in use",
     };
-    // The cause first; what it means and what to do behind it.
+    // First the cause, then what it means and what to do.
     let catalogue = fetched(sources, url).await.map_err(|cause| {
         anyhow!("{cause}; {kept}. To fetch from elsewhere, set url in [catalogue] of the configuration")
     })?;
@@ -36,7 +36,7 @@ async fn fetched(sources: &Sources, url: &str) -> Result<Catalogue> {
     Catalogue::from_models_dev(&text).map_err(|error| anyhow!("what {url} answers {error}"))
 }
 
-/// As a whole or not at all.
+/// Replaces the file completely or not at all.
 fn replace(path: &Path, text: &str) -> Result<()> {
     let directory = path.parent().unwrap_or(Path::new("/"));
     create_private_directory(directory)?;

@@ -1,4 +1,4 @@
-//! How `[agents.NAME]` is printed: without the values of its headers and variables.
+//! Prints `[agents.NAME]`, without the values of its headers and variables.
 
 use attache_core::ports::mcp::HiddenText;
 use attache_foreign::SentHistory;

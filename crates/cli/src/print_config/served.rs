@@ -1,4 +1,4 @@
-//! `[serve]` and what begins turns in a server, as they are in force.
+//! Prints `[serve]`, schedules and webhooks, with the settings in force.
 
 use super::{ConfigPage, key, one_line};
 use crate::config::{AccessLogTarget, CallerBounds, Config, ConfiguredTrigger, ServerSettings, Sourced};

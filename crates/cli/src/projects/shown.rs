@@ -1,4 +1,4 @@
-//! What a project's configuration would change, as its user is shown it before they consent.
+//! Shows the user what a project's configuration would change, before they consent.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use toml_edit::{Document, Item, TableLike};
 use crate::mcp::told::{self, ToldServers};
 use crate::project_files::{PROJECT_CONFIG, ProjectFiles};
 
-/// Each file whole, because all of it takes effect; of what was trusted before only what is other now, the MCP
-/// servers as they were `before` beside what they are.
+/// Shows each file whole, because all of it takes effect. If the user trusted the project before, shows only
+/// the changes, with the MCP servers as they were `before` beside the current ones.
 pub(crate) fn shown(
     found: &ProjectFiles,
     changes: Option<&[TrustChange]>,
@@ -38,7 +38,7 @@ pub(crate) fn shown(
     }
     let mut runs: Vec<String> =
         hooks_of(found).iter().map(|hook| format!("runs by itself at {hook}\n")).collect();
-    // What has changed of servers stands at the top.
+    // Changes of servers come first.
     if changes.is_none() {
         let servers = told::servers_of(found);
         let line = |(name, what): (&String, &String)| format!("MCP server {}: {what}\n", legible_line(name));
@@ -54,7 +54,7 @@ pub(crate) fn shown(
     text
 }
 
-/// What its configuration runs without being asked, as it is written there: its event and its command.
+/// The event and command of each hook, which the configuration runs without asking.
 fn hooks_of(found: &ProjectFiles) -> Vec<String> {
     let bytes = found.text_of(Path::new(PROJECT_CONFIG)).unwrap_or_default();
     let Ok(document) = Document::parse(String::from_utf8_lossy(bytes).into_owned()) else {
@@ -79,7 +79,7 @@ fn hooks_of(found: &ProjectFiles) -> Vec<String> {
     }
 }
 
-/// What a project's servers are, if it still is what was shown.
+/// A description of a project's servers, if they are still those that we showed.
 pub(super) fn told_then(request: &ConsentRequest) -> ToldServers {
     let found = ProjectFiles::find(&request.project).ok().filter(|found| found.content() == request.content);
     found.map(|found| told::servers_of(&found)).unwrap_or_default()

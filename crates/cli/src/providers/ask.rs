@@ -1,5 +1,5 @@
-//! Asks servers which models they have, and says what is wrong with configured ones that give none. At a start
-//! only servers on this machine whose models no catalogue knows are asked, and never for long.
+//! Asks servers for their models, and says what is wrong with configured ones that list none. At a start, asks
+//! only local servers whose models no catalogue knows, and only for a short time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use crate::config::{HttpWire, ProviderWire, SettingOrigin, Sourced};
 use crate::credentials::{ApiKey, Patience};
 use crate::limits::{ANSWER, FAR_ANSWER, LOCAL_ANSWER};
 
-/// What servers said at the last look.
+/// What the servers answered last time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ServerAnswers {
-    /// By provider; never empty.
+    /// By provider; no list is empty.
     pub(super) models: HashMap<String, Vec<ModelInfo>>,
-    /// What is wrong with each configured provider, in sentences; only if no provider has a model.
+    /// What is wrong with each configured provider, in sentences; filled only if no provider has a model.
     pub(super) problems: Vec<String>,
     /// Providers whose server did not answer in time.
     pub(super) unheard: Vec<String>,
 }
 
-/// How servers are asked.
+/// How we ask servers.
 #[derive(Clone, Copy)]
 pub(super) struct Asking<'a> {
     opener: &'a Opener,
     wait: Duration,
-    /// Who goes on waiting for what is late; not needed if a person waits for the answer.
+    /// Keeps waiting for late answers; not needed if a person waits for the answer.
     inquiries: Option<&'a Inquiries>,
 }
 
@@ -52,8 +52,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// A configured server on this machine whose models no catalogue knows, unless the file states the window of
-/// each: only the server knows how it was started.
+/// A configured local server whose models no catalogue knows, unless the file states the context of each: only
+/// the server knows how it was started.
 pub(crate) fn is_to_be_asked(standing: &Standing<'_>) -> bool {
     let provider = standing.provider;
     let ProviderWire::Http(HttpWire { base_url: Some(Sourced { value, origin }), .. }) = &provider.wire
@@ -68,9 +68,9 @@ pub(crate) fn is_to_be_asked(standing: &Standing<'_>) -> bool {
     is_ready && !is_stated && value.is_loopback() && !is_vendors_own
 }
 
-/// Asks all that are to be asked. If no provider has a model then, waits longer for them, asks also the usual
-/// ports of this machine and configured servers elsewhere, and says what is wrong with those that were
-/// configured. `known` are the providers that have said before what they have.
+/// Asks all providers that need asking. If no provider has a model after that, waits longer for them, also asks
+/// the usual ports of this machine and configured servers elsewhere, and says what is wrong with the configured
+/// ones. `known` are the providers that have answered before.
 pub(super) async fn servers(
     standings: &[Standing<'_>],
     asking: Asking<'_>,
@@ -124,7 +124,7 @@ fn names_of_late(failed: &[FailedProvider<'_>]) -> Vec<String> {
     late.map(|failed| failed.standing.provider.name.clone()).collect()
 }
 
-/// Without asking.
+/// Whether any provider has models, without asking servers.
 fn anybody_has_models(standings: &[Standing<'_>], opener: &Opener) -> bool {
     standings.iter().any(|standing| match standing.state {
         ProviderState::Scripted => true,
@@ -136,7 +136,7 @@ fn anybody_has_models(standings: &[Standing<'_>], opener: &Opener) -> bool {
     })
 }
 
-/// Usable, and not asked at a start: it is far away, or its key is in the keyring.
+/// Usable, but not asked at a start: it is far away, or its key is in the keyring.
 fn is_asked_in_need(standing: &Standing<'_>) -> bool {
     let is_ready = matches!(standing.state, ProviderState::Ready(_));
     is_ready && (!is_to_be_asked(standing) || has_key_in_keyring(standing))
@@ -146,18 +146,19 @@ fn has_key_in_keyring(standing: &Standing<'_>) -> bool {
     matches!(standing.state, ProviderState::Ready(Some(ApiKey::Keyring)))
 }
 
-/// What a provider said to a person who waits for it.
+/// What a provider answered to a person who waits for it.
 pub(crate) enum Examined {
-    /// It was not asked: it has no server, or can't be used for another reason.
+    /// We did not ask: it has no server, or is not usable for another reason.
     NotAsked,
-    /// As the server lists them.
+    /// The models that the server lists.
     Models(Vec<ModelInfo>),
     Failed(ProviderDiagnosis, ListFailure),
-    /// Its key is in the keyring and could not be had.
+    /// Its key is in the keyring, which did not give it.
     NoKey(String),
 }
 
-/// Asks one provider for its models, with any key it has, and finds out what is wrong if it gives none.
+/// Asks one provider for its models, with its key wherever that is, and finds out what is wrong if it lists
+/// none.
 pub(crate) async fn examine(standing: &Standing<'_>, opener: &Opener) -> Examined {
     match ask_with_any_key(standing, Asking::of_a_person(opener, ANSWER)).await {
         None => Examined::NotAsked,
@@ -170,7 +171,7 @@ pub(crate) async fn examine(standing: &Standing<'_>, opener: &Opener) -> Examine
     }
 }
 
-/// A usable provider whose address the user gave: one of their own, or a vendor's at another place.
+/// A usable provider whose address the user set: a server of their own, or a vendor at another address.
 pub(crate) fn is_own_server(standing: &Standing<'_>) -> bool {
     let ProviderWire::Http(wire) = &standing.provider.wire else { return false };
     let is_given = wire.base_url.as_ref().is_some_and(|base_url| base_url.origin != SettingOrigin::Default);
@@ -184,9 +185,9 @@ struct FailedProvider<'a> {
 }
 
 enum FailureReason {
-    /// With what was tried.
+    /// With the endpoint that we tried.
     Server(Box<Endpoint>, ListFailure),
-    /// Its key could not be had.
+    /// We could not get its key.
     Keyring(String),
 }
 
@@ -205,7 +206,7 @@ fn sorted(
     (models, failed)
 }
 
-/// `None` for a provider that has no server.
+/// `None` if the provider has no server.
 async fn ask<'a>(standing: &'a Standing<'a>, asking: Asking<'_>) -> Option<AskedProvider<'a>> {
     Some(ask_at(standing, endpoint(standing, asking.opener)?, asking).await)
 }
@@ -234,7 +235,7 @@ async fn ask_at<'a>(standing: &'a Standing<'a>, endpoint: Endpoint, asking: Aski
     match (ListFailure::of(&answer), answer) {
         (None, Ok(models)) => Ok((name.clone(), models)),
         (failure, _) => {
-            // It may be down now and up later: any model name is taken as it is meanwhile.
+            // It may be down now and up later: meanwhile we accept any model name.
             let failure = failure.unwrap_or(ListFailure::Empty);
             tracing::debug!(provider = name, ?failure, "its models are not known");
             Err(FailedProvider { standing, reason: FailureReason::Server(Box::new(endpoint), failure) })
@@ -270,14 +271,14 @@ async fn problems(
     let in_file = all().filter(|(provider, _)| provider.is_stated());
     let mut problems: Vec<String> = in_file.map(|(_, problem)| problem.clone()).collect();
     if problems.is_empty() {
-        // Only variables name these providers, perhaps for another program.
+        // Only variables name these providers, perhaps for the sake of another program.
         problems.extend(all().map(|(_, problem)| problem.clone()));
         problems.extend((!problems.is_empty()).then(|| THREE_WAYS.to_owned()));
     }
     problems
 }
 
-/// What is wrong with a provider that was asked for its models and gave none, and what to do.
+/// What is wrong with a provider that listed no models, and what to do.
 async fn diagnosis(
     standing: &Standing<'_>,
     endpoint: &Endpoint,
@@ -289,7 +290,7 @@ async fn diagnosis(
     diagnose_provider(&ProviderFailure { provider_id, vendor, endpoint, cause, correction: found.as_ref() })
 }
 
-/// How a usable provider is asked, without a key that is in the keyring.
+/// How to ask a usable provider, without fetching a key from the keyring.
 fn endpoint(standing: &Standing<'_>, opener: &Opener) -> Option<Endpoint> {
     let key = match &standing.state {
         ProviderState::Ready(key) => key.as_ref(),

@@ -1,5 +1,5 @@
-//! Questions for models that outlive the look that asked them: a session waits for a moment only, and what a
-//! slow server says later counts for everything that follows.
+//! Questions for models that outlive the look that asked them: a session waits only for a moment, and a slow
+//! server's answer counts from when it comes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,9 +19,9 @@ pub(super) type ListAnswer = Result<Vec<ModelInfo>, DiscoverError>;
 /// One question per provider at most. A cheap handle.
 #[derive(Clone, Debug)]
 pub(super) struct Inquiries {
-    /// Where late answers go.
+    /// The receiver of late answers.
     providers: Weak<LiveState>,
-    /// Why a lock: looks and answers come at any time. Held for a lookup only.
+    /// A lock, because looks and answers come at any time. Held only for a lookup.
     under_way: Arc<Mutex<HashMap<String, Inquiry>>>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Inquiries {
 struct Inquiry {
     endpoint: Endpoint,
     answer: Shared<BoxFuture<'static, ListAnswer>>,
-    /// Nobody waits for it any more.
+    /// The look that asked it has stopped waiting.
     is_late: bool,
 }
 
@@ -38,7 +38,7 @@ impl Inquiries {
         Self { providers, under_way: Arc::default() }
     }
 
-    /// The answer if it comes in time. A question that is under way already is not asked twice.
+    /// The answer, if it comes in time. Does not repeat a question in progress.
     pub(super) async fn ask(
         &self,
         http: &Http,
@@ -60,11 +60,11 @@ impl Inquiries {
         if is_late {
             return Err(DiscoverError::TooSlow { url: list_address(endpoint), after: wait });
         }
-        // It came just now.
+        // It has just come.
         answer.await
     }
 
-    /// Resolves when all that is late has come, or failed.
+    /// Completes when all late answers have come, or failed.
     pub(super) fn late(&self) -> Option<BoxFuture<'static, ()>> {
         let late: Vec<_> =
             self.lock().values().filter(|one| one.is_late).map(|one| one.answer.clone()).collect();
@@ -76,7 +76,7 @@ impl Inquiries {
 
     fn begin(&self, http: &Http, name: &str, endpoint: &Endpoint) -> Shared<BoxFuture<'static, ListAnswer>> {
         let mut under_way = self.lock();
-        // After a login the same server is asked with another key.
+        // After a login we ask the same server with another key, so the old question does not count.
         if let Some(inquiry) = under_way.get(name).filter(|inquiry| is_same(&inquiry.endpoint, endpoint)) {
             return inquiry.answer.clone();
         }

@@ -1,4 +1,4 @@
-//! A provider whose key is in the keyring: the keyring is asked when the first request is made, not before.
+//! A provider whose key is in the keyring: asks the keyring at the first request, not before.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::credentials::{Keyring, Patience};
 
-/// Makes the model once its key is known.
+/// Makes the model when it has the key.
 type Make = dyn Fn(Option<Secret>) -> HttpModel + Send + Sync;
 
 pub(super) struct KeptKey {
     provider: String,
     keyring: Keyring,
     make: Box<Make>,
-    /// What it is without its key: for everything but requests.
+    /// The model without its key: for everything but requests.
     keyless: HttpModel,
     with_key: OnceCell<HttpModel>,
 }

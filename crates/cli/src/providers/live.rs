@@ -1,5 +1,5 @@
-//! All providers of a process behind one `Model` port, as they stand now. Looking again reads the keys anew and
-//! asks servers on this machine what they have; everything else sends nothing.
+//! All providers of a process behind one `Model` port, in their current state. Another look reads the keys anew
+//! and asks local servers for their models; everything else sends nothing.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -25,24 +25,24 @@ pub(super) struct LiveState {
     config: Arc<Config>,
     credentials: Credentials,
     opener: Opener,
-    /// Opened once: they count attempts.
+    /// Opened once, because scripts count attempts.
     scripts: Providers,
-    /// Why a lock: a login replaces what all sessions read. Held for a clone only.
+    /// A lock, because a login replaces what all sessions read. Held only for a clone.
     current: RwLock<Arc<Current>>,
-    /// What servers said last. Why a lock: two may look again at the same time.
+    /// What servers answered last. A lock, because two looks may run at the same time.
     answers: Mutex<ServerAnswers>,
     inquiries: Inquiries,
 }
 
 #[derive(Debug, Default)]
 struct Current {
-    /// Those that can be asked, listed or not.
+    /// Providers that we can ask, listed or not.
     routes: Providers,
     listed: Arc<[ModelInfo]>,
 }
 
 impl LiveProviders {
-    /// Reads scripts and keys; all that is wrong with the scripts is reported at once.
+    /// Reads scripts and keys; reports all errors of the scripts at once.
     pub(crate) fn open(
         config: Arc<Config>,
         credentials: Credentials,
@@ -62,7 +62,7 @@ impl LiveProviders {
         Ok(Self(shared))
     }
 
-    /// Configured servers that have yet to say what models they have.
+    /// Configured servers that have not listed their models yet.
     pub(crate) fn unasked(&self) -> Vec<String> {
         let keys = self.0.credentials.read();
         let answers = self.0.answers();
@@ -98,7 +98,7 @@ impl LiveState {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A server said what it has after the look that asked it.
+    /// A server answered after the look that asked it had ended.
     pub(super) fn land(&self, name: &str, models: &[ModelInfo]) {
         let mut answers = self.answers();
         answers.models.insert(name.to_owned(), models.to_vec());
@@ -107,7 +107,7 @@ impl LiveState {
         self.replace();
     }
 
-    /// What a look heard; a server that was too slow this time has what it said before.
+    /// Takes the answers of a look. A server that was too slow this time keeps its earlier answer.
     fn take(&self, mut heard: ServerAnswers) {
         let mut answers = self.answers();
         for name in &heard.unheard {
@@ -119,7 +119,7 @@ impl LiveState {
         *answers = heard;
     }
 
-    /// Reads the keys again and lines the providers up anew.
+    /// Reads the keys again and rebuilds the list of providers.
     fn replace(&self) {
         let keys = self.credentials.read();
         if let Some(trouble) = keys.trouble() {
@@ -133,7 +133,7 @@ impl LiveState {
             if !standing.can_be_asked() {
                 continue;
             }
-            // Whoever must be asked first comes last: the default must not depend on who answers in time.
+            // Providers that we must ask first come last: the default must not depend on who answers in time.
             let list = if self.opener.is_known(standing.provider) { &mut known } else { &mut said };
             self.line_up(&standing, has, &mut current.routes, list);
         }
@@ -164,7 +164,7 @@ impl LiveState {
                 }
             }
             ProviderState::Ready(key) => route(key.as_ref()),
-            // A session that was begun with such a server goes on with it, listed or not.
+            // A session that began with such a server continues with it, listed or not.
             ProviderState::PerhapsRunning => route(None),
             ProviderState::NoKey | ProviderState::NoAddress | ProviderState::KeyTrouble(_) => {}
         }
@@ -176,7 +176,7 @@ impl Model for LiveProviders {
         self.0.current().listed.clone()
     }
 
-    /// Any name of a provider that can be asked: a model that no catalogue knows is used as it is.
+    /// Accepts any name at a provider that we can ask, so that users can use a model that no catalogue knows.
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         let current = self.0.current();
         let route = current.routes.get(&model.provider_id)?;
@@ -189,7 +189,7 @@ impl Model for LiveProviders {
                 let found = answers.models.get(&model.provider_id).map_or(&[][..], Vec::as_slice);
                 Some(self.0.opener.described(provider, &model.without_variant(), found))
             }
-            // A script has the models that it names: another name is a slip.
+            // A script has exactly the models that it names, so another name is a typing error.
             Some(_) | None => None,
         }
     }

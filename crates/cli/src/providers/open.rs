@@ -1,5 +1,4 @@
-//! Opens a provider: from its settings and its key to a model that can be asked. Reads scripts; touches no
-//! network.
+//! Opens a provider: makes a model from its settings and its key. Reads scripts; sends nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,20 +15,20 @@ use crate::config::{ConfigError, HttpWire, MAX_SCRIPT_BYTES, Provider, ProviderW
 use crate::credentials::{ApiKey, Keyring};
 use crate::troubles::Troubles;
 
-/// What all providers of a process are opened with.
+/// What opening any provider needs.
 #[derive(Clone, Debug)]
 pub(crate) struct Opener {
     pub(crate) catalogue: CurrentCatalogue,
     pub(crate) troubles: Troubles,
     pub(crate) http: Http,
     pub(crate) keyring: Keyring,
-    /// How long a model's stream may be silent.
+    /// How long a model's stream may stay silent.
     pub(crate) idle: Duration,
 }
 
 impl Opener {
-    /// The models a client can choose from: what the catalogue knows or the server said, as the configuration
-    /// states them.
+    /// The models a client can choose from: those of the catalogue or the server, with what the configuration
+    /// states.
     pub(crate) fn listed(&self, provider: &Provider, found: &[ModelInfo]) -> Vec<ModelInfo> {
         let known = match provider.vendor {
             Some(vendor) if found.is_empty() && vendor.shelf.models_dev.is_some() => {
@@ -49,7 +48,7 @@ impl Opener {
         known.chain(own).collect()
     }
 
-    /// Whether its models are known without asking it.
+    /// Whether we know its models without asking it.
     pub(super) fn is_known(&self, provider: &Provider) -> bool {
         match &provider.wire {
             ProviderWire::Script { .. } => true,
@@ -57,8 +56,8 @@ impl Opener {
         }
     }
 
-    /// What can be said of a model of this provider, listed or not: what its server said of it, whatever it
-    /// calls it there, before what the catalogue says.
+    /// What we can say about a model of this provider, listed or not: first what its server said of it, under
+    /// whatever name, then what the catalogue says.
     pub(crate) fn described(&self, provider: &Provider, model: &ModelRef, found: &[ModelInfo]) -> ModelInfo {
         let known = served_as(model, found)
             .unwrap_or_else(|| self.catalogue.get().describe(provider.vendor, model.clone()));
@@ -68,8 +67,8 @@ impl Opener {
         }
     }
 
-    /// `None` for a provider without an address. A key in the keyring is left out: it is looked for when it is
-    /// needed.
+    /// `None` if the provider has no address. Without a key from the keyring: we fetch that only when we need
+    /// it.
     pub(crate) fn endpoint(
         &self,
         provider: &Provider,
@@ -91,7 +90,7 @@ impl Opener {
         })
     }
 
-    /// `None` for one that has no wire to the outside, or no address.
+    /// `None` if the provider has no wire, or no address.
     pub(super) fn open(
         &self,
         provider: &Provider,
@@ -115,8 +114,7 @@ impl Opener {
     }
 }
 
-/// The vendor's own way, unless it is spoken to in a dialect whose keys travel in another way than those of its
-/// own.
+/// The vendor's own header, unless we speak to it in another dialect whose keys use another header.
 fn auth_header(provider: &Provider, dialect: Dialect) -> AuthHeader {
     match provider.vendor {
         Some(vendor) if vendor.dialect.auth() == dialect.auth() => vendor.auth,

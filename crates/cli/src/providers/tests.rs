@@ -1,4 +1,4 @@
-//! Who can be used and who can't, in which order, with which models and which header.
+//! Which providers are usable and which are not, in which order, with which models and which header.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ impl Home {
     }
 }
 
-/// How a provider does, in a word or two.
+/// The state of a provider, in a word or two.
 fn standing(sources: &Sources, name: &str) -> String {
     let keys = sources.credentials.read();
     let standings = standings(&sources.config, &keys);
@@ -311,7 +311,7 @@ fn a_server_on_this_machine_tells_the_window_whatever_the_model_is_called() {
 
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
-    /// Whoever states a window, with or without a longest answer: most of it is the conversation's.
+    /// If the user states a context, with or without an answer size, most of it is for the conversation.
     #[test]
     fn an_answer_takes_a_quarter_of_a_stated_context_at_most(
         context in 2_048_u64..1_000_000,

@@ -10,14 +10,14 @@ use crate::credentials::ApiKey;
 pub(crate) const THREE_WAYS: &str = "Set an API key variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …), or run \
      `attache auth login PROVIDER`, or start a local server (ollama, llama.cpp, LM Studio, vLLM).";
 
-/// The same for a terminal.
+/// The same, as a list for a terminal.
 pub(crate) const THREE_WAYS_LISTED: [&str; 3] = [
     "set a variable: ANTHROPIC_API_KEY, OPENAI_API_KEY, GEMINI_API_KEY, …",
     "store a key: attache auth login PROVIDER",
     "start a server here: ollama, llama.cpp, LM Studio or vLLM",
 ];
 
-/// A name that is neither known nor configured.
+/// A name that is neither a known nor a configured provider.
 pub(crate) fn unknown(name: &str, config: &Config) -> String {
     let near = Vendor::nearest(name).map(|near| format!("; did you mean `{}`?", near.id));
     let vendors = VENDORS.iter().map(|vendor| vendor.id);
@@ -57,7 +57,7 @@ fn key_variable(provider: &Provider) -> Option<&str> {
     }
 }
 
-/// What follows a provider's own words when it refuses the key, as a sentence.
+/// A sentence to follow a provider's own words when it refuses the key.
 pub(crate) fn key_hint(provider: &Provider, key: Option<&ApiKey>) -> String {
     let name = &provider.name;
     let page = match provider.vendor {
@@ -88,7 +88,7 @@ pub(crate) fn key_hint(provider: &Provider, key: Option<&ApiKey>) -> String {
     }
 }
 
-/// Why a provider can't be used now, with the way out; `None` for one that can.
+/// Why the provider is not usable now, and what to do; `None` if it is usable.
 pub(crate) fn why_not(standing: &Standing<'_>) -> Option<String> {
     let provider = standing.provider;
     match &standing.state {

@@ -1,4 +1,4 @@
-//! Who may come in, as the configuration says: names of the server, pages, tokens and their limits.
+//! Who may connect, as the configuration says: names of the server, pages, tokens and their limits.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ pub(super) fn check(
     })
 }
 
-/// Pages of configured hosts are its own, behind a proxy that encrypts as without one.
+/// Pages of configured hosts count as our own, with or without a proxy that encrypts.
 fn origins(settings: &ServerSettings) -> Vec<String> {
     let own =
         settings.hosts.value.iter().flat_map(|host| [format!("https://{host}"), format!("http://{host}")]);
@@ -53,7 +53,7 @@ pub(super) fn limits(settings: &ServerSettings) -> ServeLimits {
     ServeLimits { per_token: limits(&settings.per_token), per_address: limits(&settings.per_address) }
 }
 
-/// A token that nobody knows yet, on stdout alone, and what to write down of it.
+/// Prints a new token, alone on stdout, and what to add to the configuration.
 pub(super) fn make_token(config_file: &Path) -> Result<()> {
     let token = BearerToken::generate()?;
     answer::write(&format!("{}\n", token.as_str()))?;
@@ -66,7 +66,8 @@ pub(super) fn make_token(config_file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Each client costs a descriptor, and most systems begin with 1,024. What can't be raised stays.
+/// Each client costs a descriptor, and most systems start with a limit of 1,024. If we cannot raise it, it
+/// stays.
 pub(super) fn raise_open_files() {
     let present = getrlimit(Resource::Nofile);
     if present.current == present.maximum {

@@ -1,5 +1,5 @@
-//! One line for each request, on stderr or in a file. Whoever does not read it holds nobody up: what can't be
-//! written is counted and left out.
+//! One line for each request, on stderr or in a file. A slow reader delays no request: we count and drop lines
+//! that we cannot write.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -19,17 +19,17 @@ use jiff::Timestamp;
 use crate::config::AccessLogTarget;
 use crate::limits::{ACCESS_LOG_END, ACCESS_LOG_LINES};
 
-/// Ends with `finish`.
+/// Stopped by `finish`.
 #[derive(Debug)]
 pub(super) struct AccessLog {
-    /// Why a lock: taken away once, when the log ends.
+    /// A lock, because `finish` takes it away, once.
     lines: Mutex<Option<SyncSender<String>>>,
     lost: Arc<AtomicU64>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl AccessLog {
-    /// `None`: there is to be none.
+    /// `None` if the configuration wants no log.
     pub(super) fn open(target: &AccessLogTarget) -> Result<Option<Arc<Self>>> {
         let output = match target {
             AccessLogTarget::Off => return Ok(None),
@@ -48,7 +48,7 @@ impl AccessLog {
         Ok(Some(Arc::new(Self { lines: Mutex::new(Some(lines)), lost, writer: Mutex::new(Some(writer)) })))
     }
 
-    /// A moment for the last lines; a reader that is stuck is left behind.
+    /// Waits a moment for the last lines; gives up on a reader that is stuck.
     pub(super) async fn finish(&self) {
         drop(self.lines.lock().unwrap_or_else(PoisonError::into_inner).take());
         let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -72,7 +72,7 @@ impl RequestObserver for AccessLog {
     }
 }
 
-/// Time, address, token, method, path, status, bytes and milliseconds; `-` for what is not known.
+/// Time, address, token, method, path, status, bytes and milliseconds; `-` for unknown values.
 fn line(now: Timestamp, request: &FinishedRequest) -> String {
     let FinishedRequest { client, requester, method, path, status, bytes, time } = request;
     let client = client.0.map_or_else(|| "-".to_owned(), |address| address.to_string());
@@ -91,7 +91,7 @@ impl LogOutput {
         match self {
             Self::Stderr => io::stderr().write_all(text.as_bytes()),
             Self::File { path, file } => {
-                // Somebody has moved it away, as who rotates logs does.
+                // Another program has moved the file away, as log rotation does.
                 let there = std::fs::metadata(&*path).ok();
                 let here = file.metadata()?;
                 if there.is_none_or(|there| (there.dev(), there.ino()) != (here.dev(), here.ino())) {

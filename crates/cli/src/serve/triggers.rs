@@ -1,5 +1,5 @@
-//! What begins turns without a client, as the configuration says, with the secrets of this environment; and the
-//! file that knows until when the schedule was seen to.
+//! What begins turns without a client, as the configuration says, with the secrets from this environment; and
+//! the file that notes up to when the schedule has run.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -75,19 +75,19 @@ fn webhook(webhook: &ConfiguredWebhook) -> Result<Webhook> {
     Ok(Webhook { trigger: trigger.trigger.clone(), key, template: template.clone(), window: window.value })
 }
 
-/// Which server of this home keeps the schedule, and until when it has seen to it.
+/// Which server of this home runs the schedule, and up to when it has done so.
 #[derive(Debug)]
 pub(super) struct ScheduleKeeper {
     file: PathBuf,
     troubles: Troubles,
-    /// Held as long as this process keeps the schedule.
+    /// Held as long as this process runs the schedule.
     lock: Option<File>,
-    /// In milliseconds since 1970, by the names of entries. Why a lock: each entry has a task.
+    /// In milliseconds since 1970, by the names of entries. A lock, because each entry has a task.
     seen: Mutex<BTreeMap<String, i64>>,
 }
 
 impl ScheduleKeeper {
-    /// A shared server keeps none: it is not there all the time.
+    /// A shared server runs no schedule: it does not run all the time.
     pub(super) fn open(sources: &Sources, shared: Option<&DaemonPlace>) -> Result<Arc<Self>> {
         let file = sources.dirs.schedule_file.clone();
         let has_schedule = shared.is_none() && !sources.config.schedules.is_empty();
@@ -111,7 +111,7 @@ impl ScheduleKeeper {
     }
 }
 
-/// `None`: somebody else has it.
+/// `None` if another process holds it.
 fn lock(file: &Path) -> io::Result<Option<File>> {
     let lock = append_private_file(&file.with_extension("lock"))?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
@@ -121,7 +121,7 @@ fn lock(file: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// What can't be read is as if no server had ever run: nothing is told of before.
+/// If the file does not parse, we assume that no server ever ran, and report nothing as missed.
 fn read_seen(file: &Path) -> BTreeMap<String, i64> {
     let read =
         std::fs::read(file).map_err(|error| (error.kind() == io::ErrorKind::NotFound, error.to_string()));

@@ -1,4 +1,5 @@
-//! `attache sessions diff`: prints where two sessions differ, turn by turn. Reads only; holds one turn of each.
+//! `attache sessions diff`: prints where two sessions differ, turn by turn. Reads only; holds one turn of each
+//! in memory.
 
 use std::fmt::Write as _;
 

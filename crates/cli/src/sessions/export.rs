@@ -15,14 +15,14 @@ use crate::answer::{self, AnswerKind, AnswerWriter};
 use crate::args::{ExportArgs, ExportFormat};
 use crate::setup::Sources;
 
-/// What becomes of a file that has the name of the export already.
+/// What to do if a file with the name of the export exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Existing {
     Keep,
     Replace,
 }
 
-/// A stored session, and how it is written.
+/// A stored session, and how to write it.
 pub(super) struct Export<'a> {
     pub(super) store: &'a ReadOnlyStore,
     pub(super) blobs: FileBlobs,
@@ -32,7 +32,7 @@ pub(super) struct Export<'a> {
 
 pub(super) async fn run(sources: &Sources, store: &ReadOnlyStore, arguments: &ExportArgs) -> Result<()> {
     let format = export_format(arguments.format, arguments.output.as_deref())?;
-    // Before the file is made: a mistyped id leaves no file behind.
+    // Find it before creating the file, so that a mistyped id leaves no file behind.
     let id = find(store, &arguments.id).await?;
     let redactor = arguments.redact.then(|| Redactor::new(sources.dirs.home.as_deref()));
     let blobs = FileBlobs::new(sources.dirs.blobs.clone());
@@ -57,12 +57,12 @@ impl Export<'_> {
         export::export(sources, &self.id, &self.style, out).await
     }
 
-    /// The file gets its name when it is complete: a failure halfway leaves what was there as it was. A
-    /// conversation may hold secrets, so only its owner can read it.
+    /// Renames the file when it is complete, so that a failure halfway keeps the old one. Only the owner can
+    /// read it, because a conversation may hold secrets.
     async fn to_file(&self, path: &Path, existing: Existing) -> Result<()> {
         let cannot_write = || format!("can't write {}", path.display());
         let path = match path.metadata() {
-            // A pipe or a device (`/dev/stderr`) is written to, not replaced.
+            // Write to a pipe or a device (`/dev/stderr`) instead of replacing it.
             Ok(found) if !found.is_file() => {
                 let stream = std::fs::OpenOptions::new().write(true).open(path).with_context(cannot_write)?;
                 let mut stream = AnswerWriter::to(stream, AnswerKind::Text);
@@ -70,7 +70,7 @@ impl Export<'_> {
                 return stream.flush().with_context(cannot_write);
             }
             Ok(_) if existing == Existing::Keep => bail!(is_there(path)),
-            // A link keeps its place: what it leads to is replaced.
+            // If it is a link, keep the link and replace its target.
             Ok(_) => path.canonicalize().with_context(cannot_write)?,
             Err(_) => path.to_owned(),
         };
@@ -79,7 +79,7 @@ impl Export<'_> {
         if !directory.is_dir() {
             bail!("there is no directory {}", directory.display());
         }
-        // A temporary file belongs to its owner alone. Its name is nothing to the user.
+        // A temporary file belongs to its owner alone. Do not show its name to the user.
         let file = NamedTempFile::new_in(directory)
             .map_err(|error| io::Error::from(error.kind()))
             .with_context(cannot_write)?;
@@ -93,7 +93,7 @@ impl Export<'_> {
         };
         match named {
             Ok(_) => Ok(()),
-            // It was made meanwhile.
+            // Another process created it meanwhile.
             Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => bail!(is_there(&path)),
             Err(failed) => Err(failed.error).with_context(cannot_write),
         }
@@ -111,7 +111,7 @@ fn told(result: Result<(), ExportError>) -> Result<()> {
     }
 }
 
-/// What `--format` says, else the ending of the file.
+/// The format of `--format`, else the one the file's ending implies.
 fn export_format(stated: Option<ExportFormat>, output: Option<&Path>) -> Result<Format> {
     match (stated, output.and_then(Path::extension)) {
         (Some(ExportFormat::Jsonl), _) | (None, None) => Ok(Format::Jsonl),

@@ -1,4 +1,4 @@
-//! `attache sessions import`: a JSONL export back into the store, whole or not at all.
+//! `attache sessions import`: stores a JSONL export again, completely or not at all.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -16,7 +16,7 @@ use crate::setup::{self, Sources};
 use crate::unfinished_imports::{self, ImportMarker};
 
 pub(super) async fn run(sources: &Sources, arguments: &ImportArgs) -> Result<()> {
-    // Read to its end before anything is opened: a damaged file makes no database.
+    // Read all of it before opening anything, so that a damaged file creates no database.
     let mut archive = read(&arguments.file)?;
     if let Some(directory) = &arguments.workspace {
         let directory = std::path::absolute(directory).and_then(|path| path.canonicalize());

@@ -62,14 +62,14 @@ pub(super) async fn run(store: &dyn Store, arguments: &ListArgs) -> Result<()> {
     Ok(())
 }
 
-/// A session and those of its subagents, each behind the one it works for, with its depth.
+/// A session and those of its subagents, each after the session it works for, with its depth.
 async fn family(store: &dyn Store, root: &SessionRow) -> Result<Vec<(usize, SessionRow)>> {
     let mut shown = Vec::new();
     let mut next = vec![(0, root.clone())];
     while let Some((depth, row)) = next.pop() {
         let children = ListedSessions::ChildrenOf(row.id.clone());
         let mut pages = Pages::new(store, Archived::Include, children);
-        // The latest comes first and is taken last.
+        // Pages begin with the latest session; the stack takes the last one first: the oldest is shown first.
         while let Some(rows) = pages.next().await? {
             let visible = rows.into_iter().filter(|row| {
                 row.metadata.child_of().is_some_and(|child| child.transcript() == Transcript::OwnSession)
@@ -81,7 +81,7 @@ async fn family(store: &dyn Store, root: &SessionRow) -> Result<Vec<(usize, Sess
     Ok(shown)
 }
 
-/// `show --json` has them.
+/// Only `show --json` prints these fields.
 const INTERNAL: [&str; 2] = ["metadata", "permissions"];
 
 fn indent(depth: usize) -> String {
@@ -103,7 +103,7 @@ fn as_line(row: &SessionRow, paint: Paint) -> String {
     )
 }
 
-/// For programs: the session as exports have it, with its title and without what only attache has a use for.
+/// For programs: the session as in exports, with its title and without fields that only attache uses.
 fn as_json(row: &SessionRow) -> Value {
     let mut session = json!(SessionLine::of(row));
     if let Some(fields) = session.as_object_mut() {

@@ -12,12 +12,12 @@ use super::{plain, title};
 use crate::answer;
 use crate::setup::{self, Sources};
 
-/// Whether the user has agreed to lose the session.
+/// Whether the user has agreed to delete the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Consent {
     /// With `--yes`.
     Given,
-    /// Asks on the terminal; without one nothing is deleted.
+    /// Asks on the terminal; without one, deletes nothing.
     Asked,
 }
 
@@ -69,7 +69,7 @@ async fn change(sources: &Sources, row: &SessionRow, change: SessionChange) -> R
     let stored = StoredSessions { store: &store, leases: &store, blobs: &blobs, scratch: Some(&scratch) };
     let changed = match change {
         SessionChange::Delete => match stored.delete(&row.id).await {
-            // What was said is gone when the command says so, also from the index of the search.
+            // When the command reports success, the text must be gone, also from the search index.
             Ok(()) => store.finish_erasing().await.map_err(HubError::from),
             refused => refused,
         },

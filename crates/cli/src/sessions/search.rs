@@ -1,5 +1,5 @@
-//! `attache sessions search`: words in all sessions, best first. Brings the index up to date first where it is
-//! behind; else it only reads.
+//! `attache sessions search`: words in all sessions, best first. Updates the index first if it is behind;
+//! otherwise only reads.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) async fn run(sources: &Sources, store: ReadOnlyStore, arguments: &Sea
         limit: arguments.limit,
     };
     if store.search_index().await? == SearchIndex::Behind {
-        // A reader of its own would keep the log that the writer fills.
+        // While this reader is open, SQLite would keep the whole log that the writer fills.
         drop(store);
         bring_up_to_date(sources).await?;
         let Some(store) = setup::look_into_store(&sources.config, &sources.dirs)? else {
@@ -39,7 +39,7 @@ pub(super) async fn run(sources: &Sources, store: ReadOnlyStore, arguments: &Sea
     tell(&store.search(query).await?, arguments)
 }
 
-/// What came as one argument with blanks was in quotes on the command line: it is one phrase.
+/// An argument with blanks was in quotes on the command line, so it is one phrase.
 fn question(arguments: &[String]) -> String {
     let stands_together = |word: &&String| word.contains(char::is_whitespace) && !word.contains('"');
     let term = |word: &String| match Some(word).filter(stands_together) {
@@ -49,7 +49,7 @@ fn question(arguments: &[String]) -> String {
     arguments.iter().map(term).collect::<Vec<_>>().join(" ")
 }
 
-/// What a session calls its directory: absolute, with links followed where it still exists.
+/// A directory in the form that sessions store: absolute, with links resolved if it still exists.
 fn workspace(typed: &Path) -> Result<PathBuf> {
     match typed.canonicalize() {
         Ok(real) => Ok(real),
@@ -57,7 +57,7 @@ fn workspace(typed: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Once for a database of an older version, and after a large copy or import that was just made.
+/// Runs once for a database of an older version, and right after a large copy or import.
 async fn bring_up_to_date(sources: &Sources) -> Result<()> {
     let (store, _) = setup::open_store(sources)?;
     let mut pieces = 0_u64;
@@ -73,7 +73,7 @@ async fn bring_up_to_date(sources: &Sources) -> Result<()> {
     Ok(done?)
 }
 
-/// Nothing has the words.
+/// No session has the words.
 pub(super) fn nothing(arguments: &SearchArgs) -> Result<()> {
     if arguments.json {
         answer::write("[]\n")?;
@@ -122,18 +122,18 @@ fn as_lines(hit: &SessionHit, paint: Paint) -> String {
     )
 }
 
-/// Where there is no colour, brackets mark the hit.
+/// Without colours, brackets mark the hit.
 fn marked(text: &str, paint: Paint) -> String {
     if paint.is_coloured() { text.to_owned() } else { format!("[{text}]") }
 }
 
-/// Lines of a text behind each other; blanks at its ends stay, because pieces follow each other.
+/// Joins the lines of a text; keeps blanks at its ends, because the pieces are joined later.
 fn one_line(text: &str) -> String {
     let blanks = text.chars().map(|character| if character.is_whitespace() { ' ' } else { character });
     plain(&blanks.collect::<String>())
 }
 
-/// For programs: exact values under the names that exports have, and the snippet in pieces.
+/// For programs: exact values under the names of exports, and the snippet in pieces.
 fn as_json(hit: &SessionHit) -> Value {
     let pieces = hit.snippet.iter().map(|piece| match piece {
         Snippet::Plain(text) => json!({ "text": text }),

@@ -1,4 +1,4 @@
-//! `attache sessions show`: one session as a person reads it. Reads only.
+//! `attache sessions show`: one session in a form for people. Reads only.
 
 use std::fmt::Write as _;
 
@@ -28,13 +28,13 @@ pub(super) const PAGE_BYTES: usize = 256 * 1024;
 /// How much of each call is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Detail {
-    /// What it was and how it ended.
+    /// Its title and how it ended.
     Outline,
-    /// Its arguments and its output, too.
+    /// Also its arguments and its output.
     Full,
 }
 
-/// Writes sessions for people: everything of others goes through `plain`, colours are ours.
+/// Writes sessions for people: passes all text of others through `plain`; only our own has colours.
 pub(super) struct Printer<'a> {
     pub(super) config: &'a Config,
     pub(super) projects: HostProjects,
@@ -67,7 +67,7 @@ impl Printer<'_> {
         self.paint.paint(Colour::Grey, &format!("{name:<10}"))
     }
 
-    /// What is known of the session as a whole.
+    /// What we know of the session as a whole.
     pub(super) fn opening(
         &self,
         record: &SessionRecord,
@@ -87,7 +87,7 @@ impl Printer<'_> {
         line("session", &plain(row.id.as_str()))?;
         line("title", &self.paint.paint(Colour::Bold, &title(row)))?;
         line("workspace", &plain(&row.workspace_root.to_string_lossy()))?;
-        // As the next turn has it, not as the session began.
+        // The agent of the next turn, which may differ from the session's first one.
         line("agent", &plain(row.metadata.mode().unwrap_or(&row.agent)))?;
         if let Some(model) = &row.model {
             line("model", &plain(&model.to_string()))?;
@@ -114,14 +114,14 @@ impl Printer<'_> {
         Ok(text)
     }
 
-    /// Of all scopes. Which of them decided about a call is told with the call.
+    /// The rules of all scopes. Each call says which of them decided about it.
     fn rules_in_force(&self, row: &SessionRow) -> Result<String> {
         let mut text = String::new();
         let label = self.label("rule");
         let mut line = |rule: &Rule, scope: &str| {
             writeln!(text, "{label} {} {} ({scope})", rule.action.as_str(), plain(&rule.to_string()))
         };
-        // The mode of its next turn, as the files of agents are now.
+        // The mode of its next turn, with the current files of agents.
         let agents = self.projects.settings_now(&row.workspace_root).agents.unwrap_or_default();
         let agent = agents.get(row.metadata.mode().unwrap_or(&row.agent));
         for own in agent.into_iter().flat_map(|agent| &agent.permissions) {
@@ -221,7 +221,7 @@ impl Printer<'_> {
     }
 }
 
-/// What happens in the session, and what its user can do about it.
+/// What happens in the session, and what its user can do.
 fn state(record: &SessionRecord, open_call: Option<&str>) -> String {
     let state = match (&record.live_run, record.owner, open_call) {
         (None, _, _) => "idle".to_owned(),
@@ -238,7 +238,7 @@ fn state(record: &SessionRecord, open_call: Option<&str>) -> String {
     }
 }
 
-/// The call that waits for an answer, as a person knows it.
+/// The call that waits for an answer, as the user knows it.
 fn open_question(parts: &[Part]) -> Option<String> {
     let mut calls = parts.iter().filter_map(Part::tool);
     let open = calls.find(|tool| tool.state == ToolState::ApprovalRequested)?;
@@ -252,7 +252,7 @@ fn call_title(tool: &ToolPart, shown: &Presentation) -> String {
 
 pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fmt::Result {
     match DataName::of(name) {
-        // Summed up in the line of the message; what calls changed is shown with them.
+        // The message's line sums these up, and the calls show what they changed.
         Some(DataName::Usage | DataName::Snapshot) => Ok(()),
         Some(DataName::Compaction) => compaction_lines(text, data),
         Some(DataName::Environment) => {
@@ -284,7 +284,7 @@ pub(super) fn data_lines(text: &mut String, name: &str, data: &Value) -> std::fm
     }
 }
 
-/// How it came out, and what the model goes on with.
+/// How the compaction ended, and what the model continues with.
 fn compaction_lines(text: &mut String, data: &Value) -> std::fmt::Result {
     let field = |key: &str| data.get(key).and_then(Value::as_str);
     match (field("status"), field("summary")) {

@@ -19,15 +19,15 @@ use crate::answer;
 use crate::paint::Colour;
 use crate::when;
 
-/// Characters of a text, an input or an output that are shown unless all is asked for.
+/// How many characters of a text, an input or an output we show unless the user asks for all.
 const CUT: usize = 240;
 
 /// How much of a system prompt is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PromptText {
-    /// Its digest.
+    /// Only its digest.
     Named,
-    /// All of it, where it is used first.
+    /// All of it, at its first use.
     Shown,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Timeline<'a> {
     turns: usize,
     steps: usize,
     message: Option<MessageId>,
-    /// System prompts whose text was shown.
+    /// System prompts whose text we have shown.
     told: HashSet<String>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Timeline<'a> {
         Ok(())
     }
 
-    /// With what an answer was given, and what it took.
+    /// What the model got for an answer, and what the answer used.
     async fn answer_lines(&mut self, store: &dyn Store, text: &mut String, row: &MessageRow) -> Result<()> {
         let metadata = &row.metadata;
         let label = |name: &str| self.printer.label(name);
@@ -162,7 +162,7 @@ impl<'a> Timeline<'a> {
             (None, Some(output)) if tool.is_settled() => {
                 indented(text, "      | ", &self.cut(&value_text(output)))
             }
-            // What a running call shows of itself is for its client.
+            // Output of a running call is only for its client.
             (None, _) => Ok(()),
         }
     }

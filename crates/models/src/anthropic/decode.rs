@@ -1,5 +1,5 @@
-//! Reads Anthropic Messages events. What it does not know it traces and passes over; what is open it closes at
-//! the end.
+//! Reads Anthropic Messages events. Traces and ignores what it does not know, and closes at the end what is
+//! still open.
 
 use attache_core::chunk::FinishReason;
 use attache_core::ports::{ModelError, ModelRequest, StepEvent, Usage};
@@ -75,7 +75,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// The counts are cumulative: what came last counts.
+    /// The counts are cumulative, so the last one counts.
     fn count(&mut self, usage: Option<&RawValue>) {
         let Some(usage) = usage.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()) else { return };
         let count = |pointer: &str| Some(usage.pointer(pointer)?.as_u64()?.min(TOKENS));
@@ -84,14 +84,14 @@ impl AnthropicDecoder {
             count("/cache_read_input_tokens"),
             count("/cache_creation_input_tokens"),
         );
-        // Some gateways repeat the input as zeros at the end: a step without any input there is none.
+        // Some gateways repeat the input as zeros at the end. No real step has no input, so ignore zeros.
         if input.unwrap_or(0) + read.unwrap_or(0) + write.unwrap_or(0) > 0 {
             self.usage.input = input.unwrap_or(self.usage.input);
             self.usage.cache_read = read.unwrap_or(self.usage.cache_read);
             self.usage.cache_write = write.unwrap_or(self.usage.cache_write);
         }
         if let Some(output) = count("/output_tokens") {
-            // Part of the output, told by newer servers only.
+            // Part of the output; only newer servers report it.
             let reasoning = count("/output_tokens_details/thinking_tokens").unwrap_or(0).min(output);
             self.usage.reasoning = reasoning;
             self.usage.output = output - reasoning;
@@ -108,10 +108,10 @@ impl AnthropicDecoder {
         out.push(StepEvent::End { reason, usage: self.usage });
     }
 
-    /// An event that is no `AnthropicEvent`: of an unknown type, or broken.
+    /// An event that is no `AnthropicEvent`: its type is unknown, or it is broken.
     fn unread(&self, event: &SseEvent<'_>) -> Result<StreamActivity, ModelError> {
         let Ok(outline) = serde_json::from_slice::<Outline<'_>>(event.data) else {
-            // Gateways of another tradition close with a word that is no JSON.
+            // Some gateways close the stream as OpenAI does, with a word that is no JSON.
             return if event.data == b"[DONE]" {
                 Ok(StreamActivity::Progress)
             } else {
@@ -158,7 +158,7 @@ impl Decoder for AnthropicDecoder {
         match read::<AnthropicEvent<'_>>(event.data) {
             Ok(wire) if wire.kind == "error" => Err(self.error(event)),
             Ok(wire) if !wire.kind.is_empty() => Ok(self.known(wire, out)),
-            // Gateways that name only the event, or nothing at all.
+            // Some gateways name the event in the header line only, or not at all.
             Ok(wire) if event.name == "error" || wire.error.is_some() => Err(self.error(event)),
             Ok(wire) => Ok(self.known(AnthropicEvent { kind: event.name.into(), ..wire }, out)),
             Err(_) if event.name == "error" => Err(self.error(event)),
@@ -167,7 +167,7 @@ impl Decoder for AnthropicDecoder {
     }
 
     fn body_ended(&mut self, out: &mut Vec<StepEvent>) {
-        // The reason is said when everything else has been.
+        // Send the reason last, after everything else.
         if !self.ended && self.reason.is_some() {
             self.end(out);
         }
@@ -176,8 +176,8 @@ impl Decoder for AnthropicDecoder {
 
 fn reason(text: &str) -> FinishReason {
     match text {
-        // A pause is offered to whoever gives the server tools to run; what was said so far counts as the
-        // answer.
+        // The API offers a pause to clients that run the server tools. We do not, so what the model said so far
+        // is the answer.
         "end_turn" | "stop_sequence" | "pause_turn" => FinishReason::Stop,
         "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
         "tool_use" => FinishReason::ToolCalls,

@@ -91,8 +91,8 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     json
 }
 
-/// The passages as messages. Compatibility changes nothing of how one is written, and whoever reads the answer
-/// knows none.
+/// The passages as messages. Compatibility changes nothing in how we write them, and the decoder, which
+/// calls this too, knows none.
 pub(super) fn encoded(request: &ModelRequest, blobs: &BlobBytes) -> Vec<Arc<EncodedPassage>> {
     let compatibility = Compatibility::default();
     let outgoing = Outgoing { request, blobs, compatibility: &compatibility };
@@ -130,8 +130,8 @@ fn system(request: &ModelRequest) -> Vec<SystemBlock<'_>> {
     said.then_some(block).into_iter().collect()
 }
 
-/// With a budget, the turn that is going on must begin with its thoughts. One that does not (the session
-/// changed its level while it waited for a person) goes on without.
+/// With a thinking budget, the turn in progress must begin with its thoughts. A turn that does not (its level
+/// changed while the session waited for a person) goes on without thinking.
 fn told(
     request: &ModelRequest,
     encoded: &[Arc<EncodedPassage>],

@@ -1,14 +1,14 @@
-//! Ids of calls and names of tools as this provider takes them. The same text always becomes the same, on both
-//! sides of a call.
+//! Ids of calls and names of tools in the form this provider takes. The same text always gives the same result,
+//! in the call and in its result.
 
 use std::borrow::Cow;
 
 use super::prefix::Prefix;
 
-/// Longest id and longest name that are sent as they are; what the provider takes is not less.
+/// Ids and names up to this length go out unchanged; the provider takes at least that.
 const LONGEST: usize = 64;
 
-/// Letters kept of what has to be changed, in front of its fingerprint.
+/// Letters kept of a text that must change, before its fingerprint.
 const KEPT: usize = 40;
 
 /// Ids of other providers hold characters that this one refuses (`.`, `:`, `|`).
@@ -16,7 +16,7 @@ pub(super) fn call_id(id: &str) -> Cow<'_, str> {
     taken(id)
 }
 
-/// Models call tools that do not exist, under names that are none.
+/// Models call tools that do not exist, under names that are not allowed.
 pub(super) fn tool_name(name: &str) -> Cow<'_, str> {
     taken(name)
 }
@@ -27,7 +27,7 @@ fn taken(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut changed: String = text.chars().take(KEPT).map(|c| if is_taken(c) { c } else { '_' }).collect();
-    // Two that look alike afterwards stay two.
+    // Two texts that look alike after the change stay distinct.
     let mut fingerprint = Prefix::default();
     fingerprint.fold(text.as_bytes());
     changed.push('_');

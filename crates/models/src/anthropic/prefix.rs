@@ -1,6 +1,6 @@
-//! A fingerprint of everything a request says before the answer. Newer models refuse thoughts that come back
-//! behind other words (another mode, a new tool, a turn's own context that is gone), so thoughts remember it
-//! and go back only behind the same.
+//! A fingerprint of everything a request says before the answer. Newer models refuse their own thoughts after
+//! different words (another mode, a new tool, a turn's context that is gone). So each thought remembers its
+//! fingerprint and goes back only behind the same one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use super::thinking::ThinkingRules;
 use crate::compose::{BlobBytes, is_in_blob_store, runtime_context};
 use crate::written::{EncodedPassage, write_json};
 
-/// Stored with the conversation, so it must be the same in every build. Guards against mistakes, not against
-/// people.
+/// Stored with the conversation, so every build must compute the same. Guards against mistakes, not against
+/// attackers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prefix(u64);
 
@@ -38,27 +38,28 @@ impl Prefix {
 
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The product carries low bits up only: a last turn spreads the high ones.
+        // Multiplication carries bits only upwards; the final mix spreads the high ones.
         write!(f, "{:016x}", (self.0 ^ (self.0 >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9))
     }
 }
 
-/// What becomes of the thoughts within one passage.
+/// Which thoughts of one passage we send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThoughtReplay {
     Sent,
     LeftOut,
 }
 
-/// The fingerprint of a request, as its answer's thoughts remember it.
+/// The fingerprint of a request, to store beside the thoughts of its answer.
 pub(super) fn of(request: &ModelRequest) -> Prefix {
-    // Attachments from the blob store are known by their ids here: their bytes are not at hand.
+    // Attachments from the blob store count by their ids, because this function does not have their bytes.
     let blobs = BlobBytes::new();
     let encoded = encode::encoded(request, &blobs);
     along(request, &encoded).1
 }
 
-/// Walks along the conversation as it is sent: which thoughts may go, and the fingerprint of the whole.
+/// Walks through the conversation as we send it: decides which thoughts go along, and computes the fingerprint
+/// of the whole.
 pub(super) fn along(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> (Vec<ThoughtReplay>, Prefix) {
     let bound = ThinkingRules::of(&request.model().model_id).bound;
     let mut prefix = Prefix::default();
@@ -93,7 +94,7 @@ pub(super) fn along(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> 
     (thoughts, prefix)
 }
 
-/// Whether the thoughts of a step were thought behind exactly this.
+/// Whether the thoughts of this step came behind exactly this prefix.
 fn remembers(passage: &Passage, prefix: Prefix) -> bool {
     let prefix = prefix.to_string();
     let mut marks = passage.parts.iter().filter_map(|part| match part {

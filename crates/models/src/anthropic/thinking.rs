@@ -1,5 +1,5 @@
-//! How each family of models is told to think, as data: newer ones adapt, older ones take a budget, some can't
-//! be stopped.
+//! How we tell each family of models to think, as data: newer families adapt, older ones take a budget, and
+//! some cannot stop.
 
 use attache_core::ports::ModelRequest;
 use attache_core::ports::model::ThoughtLevel;
@@ -11,12 +11,12 @@ use crate::limits::{THOUGHT_BUDGET_LEAST, THOUGHT_BUDGETS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ThinkingRules {
     style: Style,
-    /// Thinks also without being asked to.
+    /// Thinks without a request to do so.
     by_itself: bool,
     off: Off,
-    /// Its thoughts come without their text unless that is asked for.
+    /// Leaves out the text of its thoughts unless we ask for it.
     silent: bool,
-    /// Its thoughts are refused when anything that stood before them has changed.
+    /// Refuses its thoughts when anything before them has changed.
     pub(super) bound: bool,
 }
 
@@ -26,20 +26,20 @@ enum Style {
     Adaptive,
 }
 
-/// How a family is told not to think.
+/// How we tell a family not to think.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Off {
-    /// By saying nothing.
+    /// We send no field about it.
     Unsaid,
     Disabled,
-    /// Only the short notes between calls are left.
+    /// Leaves only the short notes between calls.
     BetweenTools,
-    /// It can't be stopped: as little as possible.
+    /// The model cannot stop thinking, so we ask for the least.
     LowEffort,
 }
 
 struct ClaudeFamily {
-    /// Empty: all names.
+    /// Empty means every name.
     names: &'static [&'static str],
     from: (u16, u16),
     rules: ThinkingRules,
@@ -48,11 +48,11 @@ struct ClaudeFamily {
 const BUDGET: ThinkingRules =
     ThinkingRules { style: Style::Budget, by_itself: false, off: Off::Unsaid, silent: false, bound: false };
 const ADAPTIVE: ThinkingRules = ThinkingRules { style: Style::Adaptive, ..BUDGET };
-/// The newest of all; an unknown model is taken for one of them.
+/// The newest family; we treat an unknown model as one of it.
 const ALWAYS: ThinkingRules =
     ThinkingRules { style: Style::Adaptive, by_itself: true, off: Off::LowEffort, silent: true, bound: true };
 
-/// The first that fits counts.
+/// The first entry that fits counts.
 const FAMILIES: &[ClaudeFamily] = &[
     ClaudeFamily { names: &[], from: (5, 6), rules: ALWAYS },
     ClaudeFamily {
@@ -78,7 +78,7 @@ const FAMILIES: &[ClaudeFamily] = &[
     ClaudeFamily { names: &[], from: (0, 0), rules: BUDGET },
 ];
 
-/// Models of others behind this dialect know the budget, and several think unless they are told not to.
+/// Models of other makers behind this dialect know the budget, and several think unless we tell them not to.
 const OF_OTHERS: ThinkingRules = ThinkingRules { off: Off::Disabled, ..BUDGET };
 
 impl ThinkingRules {
@@ -90,15 +90,15 @@ impl ThinkingRules {
         FAMILIES.iter().find(fits).map_or(BUDGET, |family| family.rules)
     }
 
-    /// Whether the model is of the vendor this dialect comes from: its thoughts have signatures.
+    /// Whether Anthropic made this model: its thoughts have signatures.
     pub(super) fn is_of_the_vendor(model_id: &str) -> bool {
         family(model_id).is_some()
     }
 }
 
-/// Name and version out of ids as vendors and gateways write them (`claude-opus-4-1-20250805`,
-/// `claude-3-7-sonnet-latest`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-opus-4.6`).
-/// Without a version it is the latest.
+/// Name and version from ids as vendors and gateways write them (`claude-opus-4-1-20250805`,
+/// `claude-3-7-sonnet-latest`, `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-opus-4.6`). An
+/// id without a version means the latest one.
 fn family(model_id: &str) -> Option<(&str, (u16, u16))> {
     let (_, rest) = model_id.rsplit_once("claude-")?;
     let words = || rest.split(['-', '.', '@', ':', '_', '/', '[']);
@@ -130,7 +130,7 @@ pub(super) enum Thinking {
     BetweenTools,
 }
 
-/// What a request says of thinking.
+/// What a request says about thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ThinkingSettings {
     pub(super) thinking: Option<Thinking>,
@@ -140,7 +140,7 @@ pub(super) struct ThinkingSettings {
 impl ThinkingSettings {
     pub(super) fn by(request: &ModelRequest) -> Self {
         let rules = ThinkingRules::of(&request.model().model_id);
-        // A model without levels gets none, also if one was chosen for the model before it.
+        // A model without levels gets none, even if the user chose one for the model before it.
         let level = request.thought.filter(|_| !request.info.thought_levels.is_empty());
         let adaptive = Thinking::Adaptive { display: rules.silent.then_some("summarized") };
         let only = |thinking| Self { thinking: Some(thinking), effort: None };
@@ -174,8 +174,8 @@ fn effort(level: ThoughtLevel) -> Option<&'static str> {
     }
 }
 
-/// Tokens for thinking; a quarter of the answer is left for what is said. `None` where there is no room for the
-/// least.
+/// Tokens for thinking, so that a quarter of the answer remains for the text. `None` if even the smallest
+/// budget does not fit.
 fn budget(level: ThoughtLevel, max_output: u64) -> Option<u64> {
     let [low, medium, high, max] = THOUGHT_BUDGETS;
     let wanted = match level {

@@ -1,4 +1,4 @@
-//! Fetches published model data for a refresh. Knows no format; the bytes are `Catalogue::from_models_dev`'s.
+//! Fetches published model data for a refresh. Knows no format; `Catalogue::from_models_dev` reads the bytes.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::failure::shortened;
 use crate::http::Http;
 use crate::limits::PUBLISHED_BYTES;
 
-/// The bytes at that address, if they come within the time. No key is sent and no redirect followed.
+/// The bytes at that address, if they arrive in time. Sends no key and follows no redirect.
 pub async fn fetch(http: &Http, address: &BaseUrl, deadline: Duration) -> Result<Vec<u8>, DiscoverError> {
     let url = address.join("");
     let client = http

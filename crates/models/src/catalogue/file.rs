@@ -1,5 +1,5 @@
-//! The catalogue's own file: JSON with one model per line. Unknown keys and words are passed over, so that an
-//! older program reads a newer file.
+//! The catalogue's own file: JSON with one model per line. Ignores unknown keys and words, so that an older
+//! program can read a newer file.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Catalogue, CatalogueEntry, CatalogueError};
 
-/// Said in the file itself, because it travels alone.
+/// The file itself states its origin, because it may be copied elsewhere without our licence texts.
 const ORIGIN: &str = "models.dev (MIT, Copyright (c) 2025 models.dev), cut down by attache";
 
 #[derive(Deserialize)]
@@ -24,8 +24,8 @@ struct ShelfLine<'a> {
     models: Vec<CatalogueLine<'a>>,
 }
 
-/// Lists are words in a text and prices a row of four: half the time to read of what lists and names would
-/// take, and this is read when the program starts.
+/// Lists are words in one string and prices a row of four: that halves the reading time of JSON lists and
+/// names, and every start of the program reads this.
 #[derive(Serialize, Deserialize)]
 struct CatalogueLine<'a> {
     #[serde(borrow)]
@@ -74,7 +74,7 @@ pub(super) fn written(catalogue: &Catalogue) -> String {
     text
 }
 
-/// Strings, numbers and lists of them: nothing that JSON could refuse.
+/// Strings, numbers and lists of them, which always serialize.
 fn in_json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

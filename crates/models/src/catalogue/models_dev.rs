@@ -1,8 +1,7 @@
 //! Reads what models.dev publishes and keeps what an agent can use: our vendors, models that read and write
 //! text and call tools.
 //!
-//! A model that is described in an unknown way is left out, never an error: the data is other people's and
-//! grows.
+//! A model described in an unknown way is left out and is never an error: the data belongs to others and grows.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -54,7 +53,7 @@ struct Limit {
     output: u64,
 }
 
-/// How a model can be told to think: `toggle`, `effort` with its words, `budget_tokens` with its bounds.
+/// The ways to tell a model to think: `toggle`, `effort` with its words, `budget_tokens` with its bounds.
 #[derive(Deserialize)]
 struct ReasoningOption {
     r#type: String,
@@ -105,7 +104,7 @@ fn shelf(vendor: &Vendor, provider: &PublishedProvider<'_>) -> Vec<CatalogueEntr
         .filter(|model| is_usable(vendor, model))
         .collect();
     let ids: HashSet<String> = models.iter().map(|model| model.id.clone()).collect();
-    // The model of a certain day is the same model as long as it is listed without the day, too.
+    // A model with a date in its id is the same model as the one without, as long as the list has both.
     models.retain(|model| {
         let name = names::without_date(&model.id);
         name == model.id || !ids.contains(name)
@@ -121,7 +120,7 @@ fn shelf(vendor: &Vendor, provider: &PublishedProvider<'_>) -> Vec<CatalogueEntr
 fn is_usable(vendor: &Vendor, model: &PublishedModel) -> bool {
     let families = vendor.shelf.families;
     let is_known_family = families.is_empty() || families.iter().any(|family| model.id.starts_with(family));
-    // Models that also speak or draw are made for other addresses than the one for conversations.
+    // Models that also speak or draw belong to other endpoints than the one for conversations.
     let writes_text =
         model.modalities.output.iter().all(|kind| kind == "text") && !model.modalities.output.is_empty();
     let reads_text = model.modalities.input.iter().any(|kind| kind == "text");
@@ -136,7 +135,7 @@ fn is_usable(vendor: &Vendor, model: &PublishedModel) -> bool {
         && !is_special(&model.id)
 }
 
-/// Made for one purpose that is not ours.
+/// Whether the model serves one purpose that we have no use for.
 fn is_special(id: &str) -> bool {
     ["computer-use", "safeguard", "guard", "search-preview", "deep-research", "customtools"]
         .iter()
@@ -151,7 +150,7 @@ fn entry(vendor: &Vendor, model: PublishedModel) -> CatalogueEntry {
         pdf: takes("pdf"),
         thought: thought_levels(vendor, &model.reasoning_options),
         price: model.cost.as_ref().map(price),
-        // What the conversation may fill: some keep a part of their context for the answer.
+        // What the conversation may fill: some models reserve a part of their context for the answer.
         context: model.limit.input.unwrap_or(model.limit.context).min(model.limit.context),
         max_output: max_output(&model.limit),
         id: model.id,
@@ -159,8 +158,7 @@ fn entry(vendor: &Vendor, model: PublishedModel) -> CatalogueEntry {
     }
 }
 
-/// The longest answer that is asked for; where the input has a limit by itself, the answer has a place of its
-/// own.
+/// The longest answer we ask for. Where the input has its own limit, the answer takes nothing from it.
 fn max_output(limit: &Limit) -> u64 {
     match limit.input {
         Some(_) => limit.output.min(LONGEST_ANSWER),
@@ -168,7 +166,7 @@ fn max_output(limit: &Limit) -> u64 {
     }
 }
 
-/// What is not priced by itself costs what input costs.
+/// A kind of token without its own price costs what input costs.
 fn price(cost: &Cost) -> Price {
     Price {
         input: cost.input,
@@ -178,7 +176,7 @@ fn price(cost: &Cost) -> Price {
     }
 }
 
-/// The levels that can really be asked for on the vendor's wire.
+/// The levels that the vendor's wire can really express.
 fn thought_levels(vendor: &Vendor, options: &[ReasoningOption]) -> Vec<ThoughtLevel> {
     let kind = |name: &str| options.iter().find(|option| option.r#type == name);
     let words = kind("effort").map(|option| &*option.values).unwrap_or_default();

@@ -1,11 +1,11 @@
-//! The many names of one model: gateways, clouds and vendors add makers, regions, tags and dates to them. Pure.
+//! The many names of one model: gateways, clouds and vendors add makers, regions, tags and dates. Pure.
 
-/// What is left of an id without all of that: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`,
-/// `anthropic/claude-sonnet-4.5` and `claude-sonnet-4-5@20250929` are all `claude-sonnet-4-5`.
+/// The id without any of these additions: `us.anthropic.claude-sonnet-4-5-20250929-v1:0`,
+/// `anthropic/claude-sonnet-4.5` and `claude-sonnet-4-5@20250929` all become `claude-sonnet-4-5`.
 pub(super) fn plain(id: &str) -> String {
     let name = id.rsplit('/').next().unwrap_or(id);
     let (name, tag) = split_tag(name);
-    // One digit: what is longer is a date or a size.
+    // One digit: anything longer is a date or a size.
     let is_numbered = matches!(tag.as_bytes(), [digit] if digit.is_ascii_digit());
     let name = if is_numbered { without_revision(name) } else { name };
     let name = without_makers(without_date(name));
@@ -17,7 +17,7 @@ pub(super) fn has_tag(id: &str) -> bool {
     split_tag(id).1.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
-/// The id without the day it was made, if it names one: `-20250929` or `-2025-09-29`.
+/// The id without its release date, if it has one: `-20250929` or `-2025-09-29`.
 pub(super) fn without_date(id: &str) -> &str {
     for digits in ["-dddddddd", "-dddd-dd-dd"] {
         let Some(start) = id.len().checked_sub(digits.len()) else { continue };

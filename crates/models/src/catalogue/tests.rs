@@ -1,4 +1,5 @@
-//! The embedded catalogue fits the table of vendors; other files are read tolerantly and refused clearly.
+//! The embedded catalogue fits the table of vendors. Other files may be incomplete; we refuse unreadable ones
+//! with a clear error.
 
 use attache_core::ports::model::{ModelInfo, Price, ThoughtLevel};
 use attache_core::ports::store::ModelRef;

@@ -12,13 +12,13 @@ use super::*;
 
 const FETCHES: Fetches = Fetches { images: true, pdf: true };
 
-/// Takes everything.
+/// A model that takes every kind of attachment.
 fn able() -> ModelInfo {
     let info = ModelInfo::undescribed(ModelRef::new("p", "m"));
     ModelInfo { images: true, audio: true, pdf: true, ..info }
 }
 
-/// Takes text only.
+/// A model that takes text only.
 fn plain() -> ModelInfo {
     ModelInfo::undescribed(ModelRef::new("p", "m"))
 }
@@ -51,7 +51,7 @@ fn written(part: &Part, info: &ModelInfo) -> String {
     }
 }
 
-/// How a medium is given: (kind, type, data or address, name).
+/// How the model gets a medium: (kind, type, data or address, name).
 fn shown(part: &Part, blobs: &BlobBytes) -> (MediaKind, String, String, Option<String>) {
     match piece(part, &able(), blobs, FETCHES) {
         Some(PromptPiece::Media(Media { kind, mime, source, name })) => {
@@ -291,7 +291,7 @@ fn any_part() -> impl Strategy<Value = Part> {
     ]
 }
 
-/// Whether the piece represents the part: nothing of what was attached is lost without a word.
+/// Whether the piece represents the part: the model always hears of what the user attached.
 fn stands_for(piece: &PromptPiece<'_>, part: &Part) -> bool {
     match (part, piece) {
         (Part::Text { text, .. }, PromptPiece::Text(said)) => text == said,

@@ -1,5 +1,5 @@
-//! What is wrong with a provider and what to do, for every failure; and servers of loopback that answer
-//! somewhere else than they were asked.
+//! For every failure, what is wrong with the provider and what to do; and loopback servers that list their
+//! models at another address than the configured one.
 
 use attache_testkit::http_server::{Answer, HttpServer, Request};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::secret::Secret;
 
-/// Far more than anything here takes.
+/// Far longer than any of these tests takes.
 const PATIENT: Duration = Duration::from_secs(20);
 
 fn endpoint(dialect: Dialect, base_url: &str) -> Endpoint {
@@ -79,7 +79,7 @@ fn a_server_elsewhere_is_not_to_be_started() {
     );
 }
 
-/// Has a list of models at one path only, and there only for one header with the key.
+/// Serves a list of models at one path only, and only if the key arrives in one header.
 async fn serving(path: &'static str, header: &'static str, list: Value) -> HttpServer {
     HttpServer::start(move |request: &Request| {
         if request.path.split('?').next() != Some(path) {

@@ -1,4 +1,4 @@
-//! One small question over HTTP: bounded in time and size, its failures told apart. Knows no lists.
+//! One small HTTP question with limits on time and size; tells its failures apart. Knows no lists.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::http::Http;
 use crate::limits::{ERROR_BODY_BYTES, MODEL_LIST_BYTES};
 use crate::transport_error::{TransportError, TransportErrorKind};
 
-/// What all questions to one server share.
+/// What all questions to one server have in common.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ServerQuery<'a> {
     http: &'a Http,
@@ -23,16 +23,16 @@ pub(super) struct ServerQuery<'a> {
     limits: AnswerLimits,
 }
 
-/// How long and how much.
+/// How long we wait and how much we read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AnswerLimits {
     pub(crate) deadline: Duration,
-    /// The same deadline as a moment: all questions together take no longer.
+    /// The same deadline as a moment, so that all questions together take no longer.
     until: Instant,
     bytes: usize,
 }
 
-/// An answer that is JSON, and where it came from.
+/// A JSON answer, and where it came from.
 #[derive(Clone, Debug)]
 pub(super) struct JsonAnswer {
     pub(super) body: Value,
@@ -50,18 +50,18 @@ impl<'a> ServerQuery<'a> {
         Self { http, endpoint, limits: AnswerLimits::new(deadline, MODEL_LIST_BYTES) }
     }
 
-    /// The same server, for no longer than this from now on.
+    /// The same server, but with this much time from now on.
     pub(super) fn within(mut self, time: Duration) -> Self {
         self.limits.until = self.limits.until.min(Instant::now() + time);
         self
     }
 
-    /// Behind the base address.
+    /// The address of a path below the base address.
     pub(super) fn url(&self, path: &str) -> Url {
         self.endpoint.base_url.join(path)
     }
 
-    /// Behind the server itself: its own questions are beside `/v1`, not below it.
+    /// The address of a path below the host: a local server has its own routes beside `/v1`, not below it.
     pub(super) fn root_url(&self, path: &str) -> Url {
         let base = self.endpoint.base_url.as_str().trim_end_matches('/');
         let root = base.strip_suffix("/v1").and_then(|root| BaseUrl::parse(root).ok());
@@ -109,7 +109,7 @@ impl JsonAnswer {
     }
 }
 
-/// The body of an answer with success; everything else is an error in words.
+/// The body of a successful answer; anything else is an error with words for the user.
 pub(crate) async fn bounded(
     request: RequestBuilder,
     url: &Url,
@@ -171,10 +171,10 @@ async fn refusal(
     }
     body.truncate(ERROR_BODY_BYTES);
     let said = ProviderError::in_body(&body);
-    // A page for a browser says nothing to a person in a terminal.
+    // A page for a browser says nothing useful in a terminal.
     let words = if is_page { String::new() } else { words(&said.message) };
     let url = url.to_string();
-    // Gemini answers 400 to a key that is none.
+    // Gemini answers 400 to an invalid key.
     let is_bad_key = status == 400
         && (said.message.contains("API key not valid") || said.message.contains("API_KEY_INVALID"));
     match status {

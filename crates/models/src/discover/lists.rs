@@ -1,8 +1,7 @@
 //! Lists of models as servers write them, read into what we know of a model. Pure.
 //!
-//! The OpenAI list says little more than ids, so everybody adds fields of their own; all that are known are
-//! looked for, whoever answers. Models that say of themselves that they can't hold a conversation with tools
-//! are left out.
+//! The OpenAI list says little more than ids, so each server adds its own fields. We look for all known ones in
+//! every answer. A model that declares it cannot hold a conversation with tools is left out.
 
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
@@ -16,7 +15,7 @@ pub(crate) struct Listed {
     pub(crate) info: ModelInfo,
     /// Which software it is, where the list says so.
     pub(crate) owner: String,
-    /// Ready to answer without being loaded first.
+    /// Loaded, so it can answer at once.
     pub(crate) loaded: bool,
 }
 
@@ -27,7 +26,7 @@ pub(crate) struct ModelList {
     pub(crate) path: &'static str,
     /// The items of a list; `None` if it is no list of models at all.
     pub(crate) items: fn(&Value) -> Option<&Vec<Value>>,
-    /// One item, as a model of this provider; `None` for one that is made for something else.
+    /// One item as a model of this provider; `None` for one with another purpose.
     pub(crate) item: fn(&Value, &str) -> Option<Listed>,
     /// Whether people start servers of this dialect themselves: such a server knows more than its list says.
     pub(crate) own_servers: bool,
@@ -41,7 +40,7 @@ impl ModelList {
     }
 }
 
-/// Some leave the object around the list out.
+/// Some servers leave out the object around the list.
 pub(crate) fn openai_items(list: &Value) -> Option<&Vec<Value>> {
     list.get("data").unwrap_or(list).as_array()
 }
@@ -55,7 +54,7 @@ pub(crate) fn openai_item(item: &Value, provider_id: &str) -> Option<Listed> {
     if let Some(name) = text(item, &["display_name", "name"]) {
         info.name = name.to_owned();
     }
-    // What is loaded counts before what would be possible.
+    // The context of the loaded model counts before the one the model could have.
     let context = number(
         item,
         &[
@@ -86,7 +85,7 @@ pub(crate) fn openai_item(item: &Value, provider_id: &str) -> Option<Listed> {
     Some(Listed { info, owner, loaded: item["state"] == "loaded" })
 }
 
-/// An answer without a limit of its own may take a share of the context.
+/// Sets the sizes. An answer without its own limit may take a share of the context.
 pub(crate) fn set_sizes(info: &mut ModelInfo, context: Option<u64>, output: Option<u64>) {
     if let Some(context) = context {
         info.context = context;
@@ -101,7 +100,7 @@ pub(crate) fn text<'a>(item: &'a Value, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| item.get(key)?.as_str()).filter(|text| !text.is_empty())
 }
 
-/// The first of these places that holds a positive number.
+/// The first of these pointers that leads to a positive number.
 pub(crate) fn number(item: &Value, pointers: &[&str]) -> Option<u64> {
     pointers.iter().find_map(|pointer| item.pointer(pointer)?.as_u64().filter(|number| *number > 0))
 }
@@ -130,7 +129,7 @@ fn takes(item: &Value, kind: &str) -> bool {
     named || seen || capable(&format!("{kind}_input"))
 }
 
-/// False only for a model that says itself, or by its name, that it is made for something else.
+/// False only for a model that states, or whose name says, that it has another purpose.
 fn is_conversational(id: &str, item: &Value) -> bool {
     const SAYS_NO: [&str; 6] = [
         "/active",
@@ -156,7 +155,7 @@ fn is_conversational(id: &str, item: &Value) -> bool {
         && !has_other_purpose(id)
 }
 
-/// Vendors list everything they sell.
+/// Vendors list everything they sell, not only chat models.
 pub(crate) fn has_other_purpose(id: &str) -> bool {
     const PURPOSES: [&str; 17] = [
         "embed",

@@ -1,7 +1,6 @@
-//! What servers of one's own say about themselves beside the list: above all the context they were started
-//! with.
+//! What local servers say about themselves beside the list, above all the context they were started with.
 //!
-//! Every answer here is a bonus. A server that gives none keeps what its list said.
+//! None of these answers is required. Without one, the server keeps what its list said.
 
 use attache_core::ports::model::{ModelInfo, ThoughtLevel};
 use futures_util::{StreamExt, stream};
@@ -11,21 +10,21 @@ use super::ask::ServerQuery;
 use super::lists::{self, Listed, number, set_sizes};
 use crate::limits::{DESCRIBED_MODELS, QUESTIONS_AT_ONCE};
 
-/// The listed models with all that could be learned, what is loaded first.
+/// The listed models with everything we could learn; loaded ones first.
 pub(super) async fn described(asking: &ServerQuery<'_>, listed: Vec<Listed>) -> Vec<ModelInfo> {
     let owner = listed.first().map(|first| first.owner.clone()).unwrap_or_default();
     let mut listed = match owner.as_str() {
         "llamacpp" => llama_cpp(asking, listed).await,
         "organization_owner" => lm_studio(asking, listed).await,
         "vllm" => listed,
-        // Ollama puts the owner of each model there, which can be any name.
+        // Ollama reports the owner of each model in this field, which can be any name.
         _ => ollama(asking, listed).await,
     };
     listed.sort_by_key(|listed| !listed.loaded);
     listed.into_iter().map(|listed| listed.info).collect()
 }
 
-/// `/props` speaks of the one model that is loaded; a server of several has none.
+/// `/props` describes the single loaded model; a server with several has no such route.
 async fn llama_cpp(asking: &ServerQuery<'_>, mut listed: Vec<Listed>) -> Vec<Listed> {
     let [only] = listed.as_mut_slice() else { return listed };
     let Ok(props) = asking.get(&asking.root_url("/props")).await else { return listed };
@@ -36,13 +35,13 @@ async fn llama_cpp(asking: &ServerQuery<'_>, mut listed: Vec<Listed>) -> Vec<Lis
     listed
 }
 
-/// Its own list knows kinds, sizes and what is loaded.
+/// LM Studio's own list has kinds, sizes and which models are loaded.
 async fn lm_studio(asking: &ServerQuery<'_>, listed: Vec<Listed>) -> Vec<Listed> {
     let Ok(own) = asking.get(&asking.root_url("/api/v0/models")).await else { return listed };
     let described = |one: &Listed| {
         let model = &one.info.model;
         let item = own.body["data"].as_array()?.iter().find(|item| item["id"] == model.model_id.as_str())?;
-        // No model for conversations is left out.
+        // Leave out models that are not for conversations.
         Some(lists::openai_item(item, &model.provider_id))
     };
     listed.into_iter().filter_map(|one| described(&one).unwrap_or(Some(one))).collect()
@@ -55,12 +54,12 @@ async fn ollama(asking: &ServerQuery<'_>, listed: Vec<Listed>) -> Vec<Listed> {
         async move { asking.post(&url, &json!({ "model": model_id })).await.ok() }
     };
     let Some(first) = listed.first() else { return listed };
-    // Somebody else's server has no such path: then one question is enough.
+    // Only Ollama has this path. If the first question fails, do not ask the others.
     let Some(first) = show(first.info.model.model_id.clone()).await else { return listed };
     let running = asking.get(&asking.root_url("/api/ps")).await.ok();
     let running = running.as_ref().map(|running| &running.body["models"]);
-    // Made before the first is awaited: a lazy iterator would keep the whole question from moving between
-    // threads.
+    // Build all futures before awaiting the first: a lazy iterator held across the await would make the whole
+    // question not `Send`.
     let others: Vec<_> = listed
         .iter()
         .skip(1)
@@ -102,7 +101,7 @@ fn describe_ollama(mut one: Listed, shown: &Value, running: Option<&Value>) -> O
     Some(one)
 }
 
-/// Newer servers say the levels; before that only one family had any, and it could not be silenced.
+/// Newer servers report the levels. Before that only one family had any, and it could not stop thinking.
 fn thought_levels(shown: &Value) -> Vec<ThoughtLevel> {
     let Some(values) = shown.pointer("/thinking/values").and_then(Value::as_array) else {
         return match shown.pointer("/details/family").and_then(Value::as_str) {
@@ -119,7 +118,7 @@ fn thought_levels(shown: &Value) -> Vec<ThoughtLevel> {
     ThoughtLevel::ALL.into_iter().filter(has).collect()
 }
 
-/// Parameters are lines of a name and a value.
+/// The parameters are lines of a name and a value.
 fn num_ctx(parameters: &str) -> Option<u64> {
     let line = parameters.lines().find_map(|line| line.trim().strip_prefix("num_ctx"))?;
     line.trim().parse().ok().filter(|number| *number > 0)

@@ -1,10 +1,10 @@
-//! Which of the models a server of one's own has is meant by a name that its list does not have. Pure.
+//! Which model of a local server a name means, if the server's list does not have that name. Pure.
 
 use attache_core::ports::model::ModelInfo;
 use attache_core::ports::store::ModelRef;
 
-/// What the server said of the model that answers to this name: such servers take names that they do not list,
-/// and many take any name at all when they have one model only. `None`: unknown.
+/// What the server said of the model that answers to this name. Local servers take names that they do not list,
+/// and many with a single model take any name. `None` if we cannot tell.
 pub fn served_as(model: &ModelRef, served: &[ModelInfo]) -> Option<ModelInfo> {
     let wanted = plain(&model.model_id);
     let same = served.iter().find(|info| info.model.model_id == model.model_id);

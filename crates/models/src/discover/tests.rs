@@ -1,4 +1,4 @@
-//! Servers of loopback that answer as the real ones do, and as none should.
+//! Loopback servers that answer like real ones, and servers that answer like none should.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::endpoint::BaseUrl;
 use crate::secret::Secret;
 use crate::vendors::{KeyNeed, VENDORS, Vendor};
 
-/// Far more than anything here takes; a test that needs it has failed.
+/// Far longer than any of these tests takes; a test that reaches it has failed.
 const PATIENT: Duration = Duration::from_secs(20);
 
 const KEY: &str = "sk-secret-0123456789";
@@ -109,7 +109,7 @@ fn vllm() -> Vec<(&'static str, Value)> {
     )]
 }
 
-/// Ollama's answers depend on what is asked, not only where.
+/// Ollama answers by the body of the question, not only by its path.
 async fn ollama() -> HttpServer {
     HttpServer::start(|request: &Request| {
         let item = |id: &str| json!({"id": id, "object": "model", "created": 1_758_000_000, "owned_by": "library"});
@@ -303,7 +303,7 @@ fn what_vendors_add_to_the_openai_list_is_understood() {
     assert_eq!(infos, expected);
 }
 
-/// An address of this machine without a server.
+/// An address on this machine with no server behind it.
 async fn unused_address() -> String {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     format!("http://{}/v1", listener.local_addr().unwrap())
@@ -456,7 +456,7 @@ fn a_proxy_is_never_asked_about_this_machine() {
         });
         return;
     }
-    // The environment belongs to the whole process, so the test runs itself in another one.
+    // Environment variables belong to the whole process, so the test runs itself in a child process.
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", "discover::tests::a_proxy_is_never_asked_about_this_machine"]);
     for variable in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
@@ -501,7 +501,7 @@ async fn published_data_without_end_is_cut_off() {
     assert!(error.to_string().ends_with("more than 32 MiB"), "{error}");
 }
 
-/// Any JSON, with the keys that are looked for more often than by chance.
+/// Any JSON; contains the keys that we look for more often than by chance.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,9 +1,8 @@
-//! Code that the API ran by itself, as text.
+//! Code that the API ran, as text.
 
 use super::wire::{CodeExecutionResult, ExecutableCode};
 
-/// Code the API ran by itself is part of what the model says: as text it can be read by people and by any other
-/// model.
+/// Code that the API ran is part of what the model says: as text, people and any other model can read it.
 pub(super) fn run(code: &ExecutableCode<'_>) -> String {
     let language = code.language.as_ref().map(|language| language.0.to_lowercase()).unwrap_or_default();
     fenced(&language, &code.code.0)

@@ -1,8 +1,8 @@
-//! Passages as contents: the user's parts, the model's parts, and behind the model's calls their results.
+//! Passages as contents: the user's parts, the model's parts, and after the model's calls their results.
 //!
-//! The API pairs by position: the results of one step are in one user content right behind the step's content,
-//! as many as there are calls, in their order, and nothing else beside them. So nothing is ever joined across
-//! passages, and pictures that calls gave go into a content of their own behind the results.
+//! The API pairs calls and results by position: one user content, right after the step's content, must hold
+//! exactly one result per call, in the order of the calls, and nothing else. So we never join contents across
+//! passages, and pictures from calls go into their own content after the results.
 
 use std::borrow::Cow;
 
@@ -16,10 +16,10 @@ use crate::compose::{self, Fetches, Media, MediaSource, PromptPiece};
 use crate::dialect::{Outgoing, author};
 use crate::written::{EncodedPassage, write_json};
 
-/// Documented for calls whose signature is not to be had, as those of another model are.
+/// Google documents this value for calls that have no signature, such as calls of another model.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// What the API fetches from public addresses.
+/// The types that the API fetches from public addresses.
 const FETCHED: [&str; 5] = ["image/png", "image/jpeg", "image/webp", "image/bmp", "application/pdf"];
 
 /// Writes passages for one model.
@@ -75,7 +75,7 @@ enum RequestPartKind<'a> {
     },
 }
 
-/// The two keys the API knows.
+/// The two keys that the API knows.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 enum FunctionResponseBody<'a> {
@@ -97,7 +97,7 @@ pub(super) fn said_by_user(text: &str) -> Vec<u8> {
     json
 }
 
-/// The calls of a passage that are answered by us; those that a provider ran by itself are its own story.
+/// The calls of a passage that we answer, without those that the provider ran.
 pub(super) fn calls(passage: &Passage) -> impl Iterator<Item = &ToolPart> {
     let tools = passage.parts.iter().filter_map(Part::tool);
     tools.filter(|tool| tool.provider_executed != Some(true))
@@ -111,8 +111,8 @@ impl<'a> GeminiWriter<'a> {
 
     pub(super) fn write(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         match passage.role {
-            // Only the body's own instruction speaks for the system; a message of that kind is told like any
-            // other.
+            // Only the body's own instruction speaks as the system; we send a system message within the
+            // conversation like a user's.
             Role::User | Role::System => append(encoded, "user", self.user_parts(passage)),
             Role::Assistant => {
                 append(encoded, "model", self.model_parts(passage));
@@ -143,7 +143,7 @@ impl<'a> GeminiWriter<'a> {
                     let said = signature.is_some() || !text.is_empty();
                     said.then(|| RequestPart { thought_signature: signature, ..text_part(text) })
                 }
-                // Without a signature it is a summary for people: the model does not need it back.
+                // A thought without a signature is a summary for people; the model does not need it back.
                 Part::Reasoning { text, provider_metadata, .. } => {
                     let signature = signature(provider_metadata.as_ref(), &self.author)?;
                     let thought_signature = Some(signature);
@@ -163,7 +163,7 @@ impl<'a> GeminiWriter<'a> {
             .collect()
     }
 
-    /// The API signs the first call of a step only, and that is the one it looks at.
+    /// The API signs only the first call of a step, and checks only that one.
     fn call<'p>(&self, tool: &'p ToolPart, number: usize) -> RequestPart<'p> {
         let own = signature(tool.call_provider_metadata.as_ref(), &self.author);
         let stands_in = number == 1 && self.family.signatures == Signatures::Demanded;
@@ -195,7 +195,7 @@ impl<'a> GeminiWriter<'a> {
         (self.family.call_ids == GeminiCallIds::Expected).then(|| tool.call_id.as_str())
     }
 
-    /// A picture goes back to the model that made it; another is told what was there.
+    /// A picture goes back to the model that made it; another model gets a description.
     fn file<'p>(&'p self, part: &'p Part, metadata: Option<&'p Value>) -> Option<RequestPart<'p>> {
         let signature = signature(metadata, &self.author);
         let piece =
@@ -229,7 +229,7 @@ fn text_part(text: &str) -> RequestPart<'_> {
     RequestPartKind::Text(Cow::Borrowed(text)).into()
 }
 
-/// A name the API takes, also for a call of a tool that never existed.
+/// A name the API takes, even for a call of a tool that never existed.
 fn name(tool_name: &str) -> Cow<'_, str> {
     const LONGEST: usize = 64;
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -240,7 +240,7 @@ fn name(tool_name: &str) -> Cow<'_, str> {
     Cow::Owned(if name.is_empty() { "_".to_owned() } else { name })
 }
 
-/// A content without parts is refused, so it is none.
+/// The API refuses a content without parts, so leave it out.
 fn append(encoded: &mut EncodedPassage, role: &'static str, parts: Vec<RequestPart<'_>>) {
     if parts.is_empty() {
         return;

@@ -1,5 +1,5 @@
-//! Reads Gemini generateContent events. The stream has no closing event: an answer whose `finishReason` was
-//! heard is complete when the body ends, any other was cut.
+//! Reads Gemini generateContent events. The stream has no closing event: when the body ends, an answer with a
+//! `finishReason` is complete; any other was cut.
 
 use std::collections::HashSet;
 
@@ -26,13 +26,12 @@ pub(crate) struct GeminiDecoder {
     open: Option<GeminiOpenPart>,
     /// Text and reasoning parts so far; numbers their ids.
     streams: u32,
-    /// Ids of this step's calls. Servers leave ids out or use one twice.
+    /// Ids of this step's calls. Servers leave ids out or repeat them.
     calls: HashSet<String>,
-    /// Addresses that were told: grounding is repeated and grows from event to event.
+    /// Addresses already reported: grounding repeats and grows from event to event.
     sources: HashSet<String>,
     finish: Option<FinishReason>,
-    /// What every event repeats of its usage. Cumulative, so the last one heard is the truth and the only one
-    /// that is read.
+    /// The usage that every event repeats. It is cumulative, so we read only the last one.
     usage: String,
 }
 
@@ -72,7 +71,7 @@ impl Decoder for GeminiDecoder {
         out: &mut Vec<StepEvent>,
     ) -> Result<StreamActivity, ModelError> {
         let data = event.data.trim_ascii();
-        // Gateways close with the mark of another dialect.
+        // Some gateways close the stream with the mark of another dialect.
         if data.is_empty() || data == b"[DONE]" {
             return Ok(StreamActivity::KeepAlive);
         }
@@ -159,9 +158,8 @@ impl GeminiDecoder {
         }
     }
 
-    /// Text goes into the part that is open, and a signature onto it: it comes with any piece of a streamed
-    /// text, often on an empty last one. A part holds one signature; the next signed piece begins the next
-    /// part.
+    /// Adds text to the open part, and a signature too: the signature comes with any piece of a streamed text,
+    /// often with an empty last one. A part holds one signature, so the next signed piece begins a new part.
     fn text(
         &mut self,
         kind: GeminiPartKind,
@@ -211,7 +209,7 @@ impl GeminiDecoder {
         }));
     }
 
-    /// Calls come whole. Clients learn of a call by its start, so that is said too.
+    /// Calls come whole. Clients learn of a call from its start, so we send a start as well.
     fn call(
         &mut self,
         call: FunctionCall<'_>,
@@ -235,7 +233,7 @@ impl GeminiDecoder {
         out.push(StepEvent::Chunk(Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }));
     }
 
-    /// The server's id, or one made from the answer's, so that calls of different steps have different ones.
+    /// The server's id, or one made from the response's id, so that calls of different steps differ.
     fn call_id(&mut self, given: Option<GeminiText<'_>>, response_id: Option<&GeminiText<'_>>) -> CallId {
         const LENGTH: usize = 40;
         let base = match given.filter(|id| !id.is_empty()) {
@@ -313,9 +311,9 @@ impl GeminiDecoder {
         Ok(())
     }
 
-    /// A call that failed, so that the model reads why and tries again in the next step. An error instead would
-    /// be retried only while nothing has been said, and thoughts almost always have been; ending the turn would
-    /// leave the user with nothing.
+    /// A failed call, so that the model reads why and tries again in the next step. An error instead would be
+    /// retried only if the answer had said nothing yet, and it almost always begins with thoughts. Ending the
+    /// turn would leave the user with nothing.
     fn unreadable_call(
         &mut self,
         words: &str,
@@ -336,13 +334,13 @@ impl GeminiDecoder {
         }));
     }
 
-    /// An error within the stream, or something that is no answer at all: in the server's own words.
+    /// An error within the stream, or a body that is no answer: in the server's own words.
     fn stated(&self, data: &[u8]) -> ModelError {
         let said = ProviderError::in_body(data);
         let about = format!("{} broke off its answer: {}", self.provider, shortened(&said.message));
         let status = said.code.split(' ').find_map(|code| code.parse::<u16>().ok());
         match said.error(about) {
-            // The words say nothing (RESOURCE_EXHAUSTED, INTERNAL), the number does.
+            // The words alone (RESOURCE_EXHAUSTED, INTERNAL) say nothing; the status number does.
             ModelError::Permanent(message) if matches!(status, Some(408 | 429 | 500..=599)) => {
                 ModelError::Transient { message, retry_after: said.retry_after }
             }

@@ -1,5 +1,5 @@
-//! Writes Gemini generateContent requests. What stays the same from step to step comes first, the conversation
-//! last.
+//! Writes Gemini generateContent requests. Puts first what stays the same from step to step, and the
+//! conversation last.
 
 use attache_core::part::{Passage, Role};
 use attache_core::ports::tool::ToolSpec;
@@ -12,8 +12,8 @@ use crate::compose::runtime_context;
 use crate::dialect::{Dialect, Outgoing};
 use crate::written::{append, encoded, write_json};
 
-/// The API wants a user's word at the beginning, at the end, and before the model speaks. Where the
-/// conversation has none, this is; it stays there in later requests.
+/// The API wants a user's text at the beginning, at the end, and before the model speaks. Where the
+/// conversation has none we put this one, and keep it there in later requests.
 const GO_ON: &str = "Continue.";
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ struct Tools<'a> {
 struct Declaration<'a> {
     name: &'a str,
     description: &'a str,
-    /// Takes JSON Schema as it is; the older `parameters` knows a subset of its own and refuses the rest.
+    /// Takes JSON Schema unchanged; the older `parameters` knows its own subset and refuses the rest.
     #[serde(serialize_with = "schema")]
     parameters_json_schema: &'a Value,
 }
@@ -74,7 +74,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let length: usize = written.iter().map(|encoded| encoded.json.len() + 1).sum();
     let mut json = Vec::with_capacity(length + 4096);
     write_json(&mut json, &head(outgoing));
-    // The head is never empty: it ends with its last field and a brace.
+    // The head is never empty, so its last byte is the closing brace.
     json.pop();
     json.extend_from_slice(br#","contents":["#);
     let passages = &outgoing.request.passages;
@@ -123,7 +123,7 @@ fn declaration(tool: &ToolSpec) -> Declaration<'_> {
     Declaration { name: &tool.id, description: &tool.description, parameters_json_schema: &tool.parameters }
 }
 
-/// The name of the schema's language is no part of the subset the API documents.
+/// The API documents a subset of JSON Schema without `$schema`.
 fn schema<S: Serializer>(schema: &&Value, serializer: S) -> Result<S::Ok, S::Error> {
     match schema {
         Value::Object(fields) => serializer.collect_map(fields.iter().filter(|(key, _)| *key != "$schema")),
@@ -131,7 +131,7 @@ fn schema<S: Serializer>(schema: &&Value, serializer: S) -> Result<S::Ok, S::Err
     }
 }
 
-/// Results of calls are the user's.
+/// Results of calls count as the user's.
 fn speaks_last(passage: &Passage) -> Last {
     match passage.role {
         Role::Assistant if calls(passage).next().is_none() => Last::Model,

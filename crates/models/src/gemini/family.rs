@@ -1,4 +1,4 @@
-//! Where the models behind this API differ, as data: how they are told to think, and what they want of calls.
+//! How the models behind this API differ, as data: how to tell them to think, and what their calls need.
 
 use attache_core::ports::model::ThoughtLevel;
 use serde::Serialize;
@@ -15,26 +15,26 @@ pub(super) struct GeminiFamily {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GeminiThinking {
-    /// Any word about it is refused.
+    /// Refuses any field about thinking.
     Never,
-    /// Told in tokens, within these bounds.
+    /// Takes a number of tokens within these bounds.
     Budget { least: u64, most: u64 },
-    /// Told in words: for off, low, medium, high. A level the model does not have is refused, so each family
-    /// has its own.
+    /// Takes words, for off, low, medium and high. Refuses a level it does not have, so each family lists its
+    /// own.
     Levels([&'static str; 4]),
-    /// Unknown whether it thinks; told in words if the user chose a level.
+    /// We do not know whether it thinks; if the user chose a level, we send the word.
     Unknown,
 }
 
 /// Whether calls and their results carry ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GeminiCallIds {
-    /// Paired by order and name; an id is an unknown field to some servers.
+    /// Pairs by order and name; some servers refuse an id as an unknown field.
     Refused,
     Expected,
 }
 
-/// Whether a call without a signature is refused.
+/// Whether the API refuses a call without a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signatures {
     Optional,
@@ -60,10 +60,10 @@ pub(super) struct ThinkingConfig {
     thinking_level: Option<&'static str>,
 }
 
-/// Tokens for low, medium and high, as Google maps efforts itself.
+/// Tokens for low, medium and high, as Google itself maps efforts.
 const BUDGETS: [u64; 3] = [1_024, 8_192, 24_576];
 
-/// The first that fits counts. Google's aliases (`gemini-flash-latest`) and models to come are taken for the
+/// The first entry that fits counts. We treat Google's aliases (`gemini-flash-latest`) and future models as the
 /// newest kind.
 const FAMILIES: [GeminiFamily; 16] = [
     second("gemini-1", GeminiThinking::Never, Addresses::NotFetched),
@@ -85,7 +85,7 @@ const FAMILIES: [GeminiFamily; 16] = [
         signatures: Signatures::Optional,
         addresses: Addresses::NotFetched,
     },
-    // Other makers' models behind Google's addresses pair by ids.
+    // Other makers' models behind Google's addresses pair calls by id.
     other("claude"),
     other("gpt"),
     other(""),
@@ -129,8 +129,8 @@ impl GeminiFamily {
         found.unwrap_or(other(""))
     }
 
-    /// What the model is told about thinking. `None` in: as it does by itself, but aloud. `None` out: nothing
-    /// is said.
+    /// What we tell the model about thinking. With `None` as the level it thinks as it does by default, but
+    /// shows its thoughts. Returns `None` if we send no field.
     pub(super) fn thinking(&self, level: Option<ThoughtLevel>, max_output: u64) -> Option<ThinkingConfig> {
         let aloud = ThinkingConfig { include_thoughts: Some(true), ..ThinkingConfig::default() };
         let Some(level) = level else {
@@ -159,7 +159,7 @@ fn word(level: ThoughtLevel, [off, low, medium, high]: [&'static str; 4]) -> &'s
     }
 }
 
-/// Thoughts are paid from the answer's limit: at least half of it is left for the answer.
+/// Thoughts count against the answer's limit, so at least half of it remains for the answer.
 fn budget(level: ThoughtLevel, least: u64, most: u64, max_output: u64) -> u64 {
     let [low, medium, high] = BUDGETS;
     let wanted = match level {

@@ -5,15 +5,15 @@ use attache_core::chunk::FinishReason;
 /// What a `finishReason` asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GeminiFinish {
-    /// The step ends so; a `Stop` after calls is `ToolCalls`.
+    /// The step ends this way; a `Stop` after calls becomes `ToolCalls`.
     Ends(FinishReason),
     /// The model tried to call a tool and the API could not read the call.
     UnreadableCall,
-    /// The API could not read its own model's answer; the next try usually goes well.
+    /// The API could not read its model's answer; another attempt usually works.
     UnreadableAnswer,
-    /// Our request was wrong; the same request would be wrong again.
+    /// Our request was wrong, and would be wrong again.
     BadRequest,
-    /// Not an end at all.
+    /// The answer has not ended.
     GoesOn,
 }
 
@@ -44,8 +44,8 @@ impl GeminiFinish {
     }
 }
 
-/// The tool a call that could not be read was meant for. The API quotes such calls as Python,
-/// `print(default_api.NAME(…`; where it does not, the call still needs a name.
+/// Which tool an unreadable call meant. The API quotes such calls as Python, `print(default_api.NAME(…`; where
+/// it does not, the call still needs a name.
 pub(super) fn tool_meant(message: &str) -> &str {
     let name = message.split_once("default_api.").and_then(|(_, rest)| rest.split_once('('));
     let is_name = |name: &&str| {

@@ -10,7 +10,7 @@ pub(super) fn items(list: &Value) -> Option<&Vec<Value>> {
     list.get("models")?.as_array()
 }
 
-/// One item; `None` for a model that is made for something else.
+/// One item; `None` for a model with another purpose.
 pub(super) fn item(item: &Value, provider_id: &str) -> Option<Listed> {
     let id = item.get("name")?.as_str()?.trim_start_matches("models/");
     let methods = item.get("supportedGenerationMethods").and_then(Value::as_array);
@@ -23,7 +23,7 @@ pub(super) fn item(item: &Value, provider_id: &str) -> Option<Listed> {
         info.name = name.to_owned();
     }
     set_sizes(&mut info, number(item, &["/inputTokenLimit"]), number(item, &["/outputTokenLimit"]));
-    // The list does not say it; all of this family do.
+    // The list does not say it, but every model of this family takes all of them.
     let takes_all = id.starts_with("gemini-");
     (info.images, info.audio, info.pdf) = (takes_all, takes_all, takes_all);
     Some(Listed { info, owner: String::new(), loaded: false })

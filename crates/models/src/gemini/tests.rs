@@ -1,4 +1,4 @@
-//! Whatever the parts of an answer are and however they follow each other: order is kept, nothing said is lost.
+//! Whatever the parts of an answer are, in any sequence, we keep their order and lose no text.
 
 use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, FinishReason, Rest};
@@ -49,7 +49,7 @@ fn part() -> impl Strategy<Value = Value> {
     })
 }
 
-/// What the parts with this `thought` mark say.
+/// The text of the parts with this `thought` mark.
 fn spoken(answer: &[Vec<Value>], thought: &Value) -> String {
     let parts = answer.iter().flatten().filter(|part| part["thought"] == *thought);
     parts.filter_map(|part| part["text"].as_str()).collect()

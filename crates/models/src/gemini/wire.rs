@@ -1,6 +1,6 @@
-//! What the API sends, as far as it is read. Texts are borrowed from the event and the usual single part needs
-//! no list, so that a delta costs the one allocation that outlives it. What is rare is boxed: everything read
-//! is moved from level to level, and most events have none of it. What is not named here is passed over.
+//! The fields of the API's events that we read. Texts are borrowed from the event, and the usual single part
+//! needs no list, so a delta costs only the one allocation that outlives it. Rare fields are boxed: the reader
+//! moves every value from level to level, and most events lack them. Fields not named here are ignored.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::escaped::Escaped;
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct GeminiResponse<'a> {
-    /// The first; more are never asked for.
+    /// The first candidate; we never ask for more.
     #[serde(borrow, deserialize_with = "first")]
     pub(super) candidates: Option<Candidate<'a>>,
     #[serde(borrow)]
@@ -55,7 +55,7 @@ pub(super) struct GeminiContent<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct GeminiPart<'a> {
-    /// As the event has it: this is what streams.
+    /// Raw, because this field streams.
     #[serde(borrow)]
     pub(super) text: Option<Escaped<'a>>,
     pub(super) thought: Option<bool>,
@@ -79,8 +79,8 @@ pub(super) struct FunctionCall<'a> {
     #[serde(borrow)]
     pub(super) name: Option<GeminiText<'a>>,
     pub(super) args: Option<Value>,
-    /// Arguments that come in pieces. Never asked for; a server that sends them all the same must not have half
-    /// a call run.
+    /// Arguments that come in pieces. We never ask for them, but if a server sends them anyway we must not run
+    /// half a call.
     pub(super) will_continue: Option<bool>,
 }
 
@@ -129,8 +129,8 @@ pub(super) struct UsageMetadata {
 }
 
 impl UsageMetadata {
-    /// The prompt count holds what came from the cache, but not what tools of the API's own read; thoughts are
-    /// not part of the candidates.
+    /// The prompt count includes cached tokens, but not what the API's own tools read. The candidates' count
+    /// does not include thoughts.
     pub(super) fn usage(&self) -> Usage {
         let count = |count: Option<GeminiCount>| count.unwrap_or_default().0;
         let cached = count(self.cached_content_token_count);
@@ -195,7 +195,8 @@ pub(super) struct GroundingSource<'a> {
     pub(super) title: Option<GeminiText<'a>>,
 }
 
-/// A number of tokens. Gateways write some as text or with a point; a count is no reason to lose an answer.
+/// A number of tokens. Some gateways write it as text or with a decimal point; a count is no reason to lose an
+/// answer.
 #[derive(Clone, Copy, Debug, Default)]
 struct GeminiCount(u64);
 
@@ -214,7 +215,7 @@ impl<'de> Deserialize<'de> for GeminiCount {
                 Ok(GeminiCount(u64::try_from(count).unwrap_or_default()))
             }
             fn visit_f64<E>(self, count: f64) -> Result<GeminiCount, E> {
-                // Saturates, and what is no number is none.
+                // The cast saturates, and turns a NaN into 0.
                 Ok(GeminiCount(count as u64))
             }
             fn visit_str<E>(self, count: &str) -> Result<GeminiCount, E> {
@@ -225,7 +226,7 @@ impl<'de> Deserialize<'de> for GeminiCount {
     }
 }
 
-/// A string of the event. A type of its own because serde borrows a `Cow` only where it is a field by itself.
+/// A string of the event. Its own type, because serde borrows a `Cow` only where it is a field itself.
 #[derive(Debug, Default, Deserialize)]
 #[serde(transparent)]
 pub(super) struct GeminiText<'a>(#[serde(borrow)] pub(super) Cow<'a, str>);
@@ -239,7 +240,7 @@ impl GeminiText<'_> {
     }
 }
 
-/// Almost always one.
+/// Almost always one part.
 #[derive(Debug, Default)]
 pub(super) struct GeminiParts<'a> {
     first: Option<GeminiPart<'a>>,

@@ -1,4 +1,4 @@
-//! A step of the model's as messages: what it said and called, and right behind it one result per call.
+//! A step of the model as messages: what it said and called, and right after it one result per call.
 
 use std::borrow::Cow;
 
@@ -51,7 +51,7 @@ struct ResultMessage<'a> {
 }
 
 impl ChatWriter<'_> {
-    /// A step that neither said nor called anything is left out.
+    /// Leaves out a step that neither said nor called anything.
     pub(super) fn assistant(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         let calls: Vec<&ToolPart> = calls(passage).collect();
         let text = text(&passage.parts);
@@ -103,7 +103,7 @@ impl ChatWriter<'_> {
         }
     }
 
-    /// Gives the picture that has no place in the message of a result.
+    /// Returns the picture if the result's message has no place for it.
     fn result<'p>(&'p self, call: &'p ToolPart, encoded: &mut EncodedPassage) -> Option<Media<'p>> {
         let mut result = call_result(call, self.info, self.blobs);
         let picture = result.picture.take();
@@ -112,7 +112,7 @@ impl ChatWriter<'_> {
         }
         let text = result_text(result);
         let content = match self.marks_cache() {
-            // Models of Anthropic take no empty text.
+            // Anthropic's models refuse an empty text.
             true if text.is_empty() => {
                 ChatContent::Parts(vec![ChatPart::Text { text: "(no output)".into() }])
             }
@@ -126,7 +126,7 @@ impl ChatWriter<'_> {
         picture
     }
 
-    /// Only a user can show pictures: one message behind the results of the step.
+    /// Only a user's message can show pictures: one such message follows the results of the step.
     fn pictures(&self, pictures: &[Media<'_>], encoded: &mut EncodedPassage) {
         if self.compatibility.turns == Turns::Alternate {
             encoded.json.push(b',');
@@ -145,13 +145,13 @@ impl ChatWriter<'_> {
     }
 }
 
-/// The calls of a step that were ours to run. What a provider ran by itself is of its own dialect.
+/// The calls of a step that we ran. A call that a provider ran belongs to that provider's dialect.
 pub(super) fn calls(passage: &Passage) -> impl Iterator<Item = &ToolPart> {
     passage.parts.iter().filter_map(Stored::tool).filter(|call| call.provider_executed != Some(true))
 }
 
-/// What was said, in one: this dialect knows no several texts of an assistant, and long ones are stored in
-/// pieces.
+/// What the model said, in one text: this dialect has no several texts in an assistant message, and the store
+/// keeps long texts in pieces.
 fn text(parts: &[Stored]) -> Cow<'_, str> {
     let mut all = Cow::Borrowed("");
     for part in parts {
@@ -175,7 +175,7 @@ fn thinking<'a>(thought: &'a str, said: Option<ChatContent<'a>>) -> ChatContent<
     ChatContent::Parts(parts)
 }
 
-/// There is no mark for a failure in this dialect, so the text says it.
+/// This dialect has no mark for a failure, so the text says it.
 fn result_text(result: CallResult<'_>) -> Cow<'_, str> {
     let says_so = result.text.get(..5).is_some_and(|front| front.eq_ignore_ascii_case("error"));
     match result.failed && !says_so {

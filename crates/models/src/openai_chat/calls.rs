@@ -1,5 +1,4 @@
-//! Puts the calls of one answer together from their pieces. A call is whole when the answer has ended, never
-//! before.
+//! Puts the calls of one answer together from their pieces. A call is whole only after the answer has ended.
 
 use std::collections::HashMap;
 
@@ -16,9 +15,9 @@ use crate::dialect::arguments;
 /// How an answer ended, as far as its calls are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallsEnd {
-    /// By itself: what the calls say is all they say.
+    /// The model ended it, so the calls are complete.
     Natural,
-    /// By a limit, a filter or for reasons unknown: the last call may lack its end.
+    /// A limit, a filter or an unknown reason ended it: the last call may lack its end.
     Forced,
 }
 
@@ -28,7 +27,7 @@ pub(super) struct ChatCalls {
     /// The latest call with each index. Some servers give all calls the same, some give none.
     by_index: HashMap<u64, usize>,
     by_id: HashMap<String, usize>,
-    /// Ids that were given out, with how often each was asked for.
+    /// Ids given out so far, with how often each was wanted.
     taken: HashMap<String, u32>,
 }
 
@@ -56,7 +55,7 @@ impl ChatCalls {
         self.calls.is_empty()
     }
 
-    /// The one call of the time before there were several.
+    /// `function_call`, which servers sent before there could be several calls.
     pub(super) fn take_function(&mut self, function: ChatFunction<'_>, out: &mut Vec<StepEvent>) {
         let call = ToolCall { index: Some(0), function: Some(function), ..ToolCall::default() };
         self.take(&call, out);
@@ -92,12 +91,12 @@ impl ChatCalls {
         }
     }
 
-    /// The call a piece belongs to; a new one if it is of none.
+    /// The call that a piece belongs to; makes a new one if there is none.
     fn place(&mut self, index: Option<u64>, id: Option<&str>, name: Option<&str>) -> usize {
         let named = name.is_some();
         let known = id.and_then(|id| self.by_id.get(id).copied());
         let held = match index.map(|index| self.by_index.get(&index).copied()) {
-            // A name under another id is another call: there are servers that count every call as the first.
+            // A name with another id is another call: some servers give every call the index of the first.
             Some(Some(place)) => {
                 let theirs = &self.calls[place].theirs;
                 let other = named && !theirs.is_empty() && id.is_some_and(|id| id != theirs);
@@ -158,8 +157,8 @@ impl ChatCalls {
         CallId::new(id)
     }
 
-    /// Makes the calls whole that are: after a forced end only those whose arguments are an object from brace
-    /// to brace. The others stay open, and the loop tells the model.
+    /// Completes the calls that are whole: after a forced end only those whose arguments are one JSON object.
+    /// The others stay open, and the loop tells the model.
     pub(super) fn finish(&mut self, ending: CallsEnd, author: &str, out: &mut Vec<StepEvent>) {
         for place in 0..self.calls.len() {
             if self.calls[place].stage == ChatCallStage::Whole {
@@ -174,7 +173,7 @@ impl ChatCalls {
                 },
             };
             if self.calls[place].stage == ChatCallStage::Unnamed {
-                // The model gets to hear that there is no such tool, and can try again.
+                // The model reads that there is no such tool, and can try again.
                 self.start(place, "unnamed".to_owned(), out);
             }
             let call = &mut self.calls[place];

@@ -1,4 +1,4 @@
-//! Reads OpenAI Chat Completions events, in every vendor's accent.
+//! Reads OpenAI Chat Completions events of every vendor, with their differences.
 
 use std::collections::HashSet;
 
@@ -24,13 +24,13 @@ pub(crate) struct ChatDecoder {
     opened: u32,
     details: Details,
     calls: ChatCalls,
-    /// Addresses that were given as sources: some vendors repeat them with every event.
+    /// Addresses already reported as sources: some vendors repeat them with every event.
     sources: HashSet<String>,
     refused: bool,
     usage: Usage,
-    /// Set by the finish reason. What follows it is usage, as a rule.
+    /// Set by the finish reason. Usually only usage follows it.
     finished: Option<FinishReason>,
-    /// The end was said; nothing follows it.
+    /// We reported the end; nothing may follow it.
     over: bool,
 }
 
@@ -120,7 +120,7 @@ impl ChatDecoder {
         mut heard: StreamActivity,
         out: &mut Vec<StepEvent>,
     ) -> StreamActivity {
-        // The same thought under several names is one thought.
+        // The same thought in several fields counts once.
         let thought = [delta.reasoning_content, delta.reasoning].into_iter().find(|raw| raw.is_text());
         self.say(ChatPartKind::Reasoning, thought.unwrap_or_default(), out);
         for detail in delta.reasoning_details.read::<Vec<serde_json::Map<String, Value>>>() {
@@ -159,7 +159,7 @@ impl ChatDecoder {
         self.say(ChatPartKind::Text, content, out);
         for part in content.read::<Vec<ChatDeltaPart<'_>>>() {
             self.say(ChatPartKind::Reasoning, part.thinking, out);
-            // Thoughts hold texts only: what is nested deeper is no known form.
+            // Thoughts hold texts only; no known vendor nests deeper.
             for thought in part.thinking.read::<Vec<ChatDeltaPart<'_>>>() {
                 self.say(ChatPartKind::Reasoning, thought.text, out);
             }
@@ -184,7 +184,7 @@ impl ChatDecoder {
         say(out, Chunk::SourceUrl { source_id, url, title: source.title.text(), rest: Rest::none() });
     }
 
-    /// Counts are those of the whole answer so far: the last ones count.
+    /// Each count covers the whole answer so far, so the last ones count.
     fn count(&mut self, counted: &Tokens, heard: StreamActivity) -> StreamActivity {
         match tokens::usage(counted) {
             Some(usage) if usage != self.usage => {
@@ -258,8 +258,7 @@ impl ChatDecoder {
     fn complete(&mut self, reason: FinishReason, out: &mut Vec<StepEvent>) {
         self.close(out);
         if !self.details.is_empty() {
-            // Details that came behind the reasoning, or without any that could be read, have a part of their
-            // own.
+            // Details that came after the reasoning, or without readable reasoning, get their own part.
             self.begin(ChatPartKind::Reasoning, out);
             self.close(out);
         }
@@ -331,8 +330,8 @@ fn say(out: &mut Vec<StepEvent>, chunk: Chunk) {
     out.push(StepEvent::Chunk(chunk));
 }
 
-/// JSON that could not be read, as JSON that can: characters cut in half are replaced, of keys that are there
-/// twice the last is kept. `None` for what is no JSON.
+/// Rewrites JSON that we could not read: replaces characters cut in half and keeps the last of duplicate keys.
+/// `None` if it is no JSON.
 fn mend(data: &[u8]) -> Option<String> {
     let value: Value = serde_json::from_str(&String::from_utf8_lossy(data)).ok()?;
     Some(value.to_string())
@@ -353,7 +352,7 @@ fn finish_reason(reason: &str) -> Option<FinishReason> {
     })
 }
 
-/// Of a data url; an address is a picture's, nothing else is sent that way.
+/// The media type of a data url. An address means a picture: servers send nothing else by address.
 fn media_type(url: &str) -> &str {
     let data = url.strip_prefix("data:").and_then(|rest| rest.split([';', ',']).next());
     data.filter(|kind| !kind.is_empty()).unwrap_or("image/png")

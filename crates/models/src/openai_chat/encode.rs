@@ -1,5 +1,5 @@
-//! Writes OpenAI Chat Completions requests. The conversation comes last: a step repeats the bytes of the one
-//! before it and appends its own.
+//! Writes OpenAI Chat Completions requests. The conversation comes last, so a step repeats the bytes of the
+//! step before and appends its own.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::dialect::{Dialect, Outgoing, author};
 use crate::vendors::{AnswerLimit, Compatibility, Effort, StreamUsage, Turns};
 use crate::written::{EncodedPassage, append, encoded, write_json};
 
-/// Where the prompt cache is told to keep what comes before: beside the system prompt the last two messages
-/// that can be marked, so that the next step finds what this one wrote.
+/// How many messages get a cache mark beside the system prompt: the last two that can have one, so that the
+/// next step finds what this one wrote.
 const MARKED: usize = 2;
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
@@ -30,7 +30,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
             + 16 * 1024,
     );
     write_json(&mut json, &head(outgoing));
-    // The head is an object; the conversation is its last field.
+    // The head is an object whose last field will be the conversation.
     json.pop();
     json.extend_from_slice(b",\"messages\":[");
     writer.messages(outgoing.request, &written, &mut json);
@@ -38,7 +38,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     json
 }
 
-/// With a mark, where it can have one.
+/// Adds the cache mark, if the message can have one.
 fn append_marked(json: &mut Vec<u8>, encoded: &EncodedPassage) {
     append(json, &encoded.json);
     if let Some(mark_at) = encoded.mark_at {
@@ -55,7 +55,7 @@ pub(super) struct ChatWriter<'a> {
     pub(super) compatibility: &'a Compatibility,
 }
 
-/// Whose the last message of a passage is.
+/// The role of the last message in a passage.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChatSpeaker {
     User,
@@ -87,7 +87,7 @@ impl<'a> ChatWriter<'a> {
     fn passage(&self, passage: &Passage, encoded: &mut EncodedPassage) {
         match passage.role {
             Role::Assistant => self.assistant(passage, encoded),
-            // Only the first message may be the system's.
+            // Only the first message may have the system role.
             Role::User | Role::System => self.user(passage, encoded),
         }
     }
@@ -141,13 +141,13 @@ impl<'a> ChatWriter<'a> {
         encoded
     }
 
-    /// OpenRouter passes marks on to Anthropic, whose cache keeps nothing unasked. Parts can be marked, plain
-    /// strings can't.
+    /// OpenRouter passes marks on to Anthropic, whose cache keeps nothing without one. Only parts can have a
+    /// mark, not plain strings.
     pub(super) fn marks_cache(&self) -> bool {
         self.compatibility.cache_marks && self.info.model.model_id.starts_with("anthropic/")
     }
 
-    /// A message was written: its last part ends right before `}]}`.
+    /// Remembers where the mark goes in the message just written: its last part ends right before `}]}`.
     pub(super) fn remember_mark(&self, encoded: &mut EncodedPassage) {
         if self.marks_cache() && encoded.json.ends_with(b"}]}") {
             encoded.mark_at = Some(encoded.json.len() - b"}]}".len());
@@ -238,7 +238,7 @@ fn head<'a>(outgoing: &Outgoing<'a>) -> ChatHead<'a> {
         AnswerLimit::MaxTokens => head.max_tokens = answer,
         AnswerLimit::MaxCompletionTokens => head.max_completion_tokens = answer,
     }
-    // A level the model does not have is not asked for: servers refuse what they don't know.
+    // Do not ask for a level that the model does not have: servers refuse unknown values.
     if let Some(level) = request.thought.filter(|level| request.info.thought_levels.contains(level)) {
         head.think(level, compatibility);
     }

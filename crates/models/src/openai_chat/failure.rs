@@ -11,7 +11,7 @@ pub(super) fn in_answer(provider_id: &str, error: &str) -> ModelError {
         return in_body(provider_id, error.as_bytes());
     };
     let mut said = ProviderError::in_value(&error);
-    // A gateway wraps what the provider behind it said.
+    // A gateway wraps the words of the provider behind it.
     let raw = error.get("metadata").and_then(|metadata| metadata.get("raw"));
     match raw {
         Some(Value::String(raw)) => said.message = format!("{}: {raw}", said.message),
@@ -21,12 +21,12 @@ pub(super) fn in_answer(provider_id: &str, error: &str) -> ModelError {
     failed(provider_id, &said)
 }
 
-/// Bytes that are no chunk at all.
+/// Bytes that are no chunk.
 pub(super) fn in_body(provider_id: &str, body: &[u8]) -> ModelError {
     failed(provider_id, &ProviderError::in_body(body))
 }
 
-/// The answer ended with an error and without a word about it.
+/// The answer ended with an error and no message.
 pub(super) fn ended(provider_id: &str, reason: &str) -> ModelError {
     let message = format!("{provider_id} broke off its answer: {}", shortened(reason));
     ModelError::Transient { message, retry_after: None }
@@ -35,7 +35,7 @@ pub(super) fn ended(provider_id: &str, reason: &str) -> ModelError {
 fn failed(provider_id: &str, said: &ProviderError) -> ModelError {
     let about = format!("{provider_id} reported an error: {}", shortened(&said.message));
     match said.error(about) {
-        // Gateways give the status as the code.
+        // Gateways put the status into the code.
         ModelError::Permanent(message) if is_passing(said) => {
             ModelError::Transient { message, retry_after: None }
         }

@@ -1,4 +1,5 @@
-//! Fields that are what they should be or nothing: one odd type does not spoil its event.
+//! Fields that fall back to their default if they have the wrong type, so that one odd field does not spoil its
+//! event.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,18 +10,18 @@ use serde_json::value::RawValue;
 
 use crate::escaped::Escaped;
 
-/// JSON as the event has it. Only what is used is read, and a text that serde_json would refuse is one here.
+/// Raw JSON of the event. We parse only what we use, and accept strings that serde_json would refuse.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
 #[serde(transparent)]
 pub(super) struct Raw<'a>(#[serde(borrow)] Option<&'a RawValue>);
 
 impl<'a> Raw<'a> {
-    /// `None` for null too.
+    /// `None` also for null.
     pub(super) fn json(self) -> Option<&'a str> {
         self.0.map(RawValue::get).filter(|json| *json != "null")
     }
 
-    /// A text that says something.
+    /// The text, unless it is empty.
     pub(super) fn text(self) -> Option<String> {
         self.0.filter(|_| self.is_text()).map(|raw| Escaped::of(raw).unescaped())
     }
@@ -33,7 +34,7 @@ impl<'a> Raw<'a> {
         self.0.is_some_and(|raw| raw.get().starts_with(character))
     }
 
-    /// What is no list or object, or can't be read as this one, is nothing.
+    /// Returns the default if the value does not have this type or does not parse.
     pub(super) fn read<T: Lenient<'a>>(self) -> T {
         let json = self.json().filter(|json| json.starts_with(['[', '{']));
         let read = json.and_then(|json| lenient(&mut serde_json::Deserializer::from_str(json)).ok());
@@ -41,7 +42,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Takes some kinds of JSON; all others pass for nothing.
+/// Accepts some kinds of JSON; every other kind becomes the default.
 pub(super) trait Lenient<'de>: Default {
     fn number(_number: u64) -> Self {
         Self::default()
@@ -81,7 +82,7 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for Anything<T> {
         Ok(u64::try_from(number).map_or_else(|_| T::default(), T::number))
     }
     fn visit_f64<E: Error>(self, number: f64) -> Result<T, E> {
-        // Counts as floats exist; what is no count becomes 0.
+        // Some servers send counts as floats; a value that is no count becomes 0.
         Ok(T::number(number as u64))
     }
     fn visit_bool<E: Error>(self, _: bool) -> Result<T, E> {
@@ -117,7 +118,7 @@ impl<'de, T: LenientStruct<'de>> LenientStruct<'de> for Box<T> {}
 
 impl<'de> LenientStruct<'de> for serde_json::Map<String, serde_json::Value> {}
 
-/// Items that are nothing are left out.
+/// Leaves out items that did not parse.
 impl<'de, T: LenientStruct<'de>> Lenient<'de> for Vec<T> {
     fn list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let mut items = Self::new();

@@ -1,5 +1,5 @@
-//! Ids of calls and names of tools as servers of this dialect take them: the same text always becomes the same,
-//! in the call and in its result.
+//! Ids of calls and names of tools in the form servers of this dialect take: the same text always gives the
+//! same result, in the call and in its result.
 
 use std::borrow::Cow;
 
@@ -44,8 +44,8 @@ fn nine_letters(mut number: u64) -> String {
     letters
 }
 
-/// FNV-1a, with its bits mixed once more: the same in every build, so that a session that is continued sends
-/// the same bytes.
+/// FNV-1a with a final mix of the bits. Every build computes the same, so a continued session sends the same
+/// bytes.
 fn fingerprint(text: &str) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! What rides on the parts of an answer so that the next request can send it back: reasoning details,
+//! What we store with the parts of an answer so that the next request can send it back: reasoning details,
 //! signatures, authorship.
 
 use std::borrow::Cow;
@@ -17,7 +17,7 @@ const DETAILS: &str = "reasoning_details";
 const EXTRA: &str = "extra_content";
 const BY: &str = "by";
 
-/// The reasoning details of an answer, pieces of one block put together, not yet given to a part.
+/// The reasoning details of an answer that no part has yet; pieces of one block are joined.
 #[derive(Debug, Default)]
 pub(super) struct Details {
     blocks: Vec<Map<String, Value>>,
@@ -28,7 +28,7 @@ impl Details {
         self.blocks.is_empty()
     }
 
-    /// Takes a piece; gives the text a person may read.
+    /// Takes a piece; returns the text that people may read.
     pub(super) fn add(&mut self, piece: Map<String, Value>) -> Option<String> {
         let text = ["text", "summary"].into_iter().find_map(|key| piece.get(key)?.as_str());
         let text = text.filter(|text| !text.is_empty()).map(str::to_owned);
@@ -39,7 +39,7 @@ impl Details {
         text
     }
 
-    /// What goes with the end of a reasoning part.
+    /// The metadata for the end of a reasoning part.
     pub(super) fn marks(&mut self, author: &str) -> Rest {
         let blocks = std::mem::take(&mut self.blocks);
         let metadata = match blocks.is_empty() {
@@ -50,7 +50,7 @@ impl Details {
     }
 }
 
-/// What goes with a call that carries more than its arguments.
+/// The metadata of a call that carries more than its arguments.
 pub(super) fn call_marks(extra: Value, author: &str) -> Rest {
     match extra {
         Value::Null => Rest::none(),
@@ -62,7 +62,7 @@ fn with(metadata: Value) -> Rest {
     Rest(Some(Box::new(RestFields { provider_metadata: Some(metadata), ..RestFields::default() })))
 }
 
-/// Text and summaries come in pieces, until a signature closes them. Encrypted blocks come whole.
+/// Text and summaries come in pieces until a signature closes them. Encrypted blocks come whole.
 fn continues(last: &Map<String, Value>, piece: &Map<String, Value>) -> bool {
     let kind = last.get("type");
     let grows = matches!(kind.and_then(Value::as_str), Some("reasoning.text" | "reasoning.summary"));
@@ -89,7 +89,7 @@ fn grow(last: &mut Map<String, Value>, piece: Map<String, Value>) {
     }
 }
 
-/// The reasoning of one step, if this author had it: no other understands or takes it.
+/// The reasoning of one step, if this author wrote it: no other model understands or accepts it.
 #[derive(Debug, Default)]
 pub(super) struct Own<'a> {
     pub(super) text: Cow<'a, str>,
@@ -97,7 +97,7 @@ pub(super) struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    /// A step has one author. Long reasoning is stored as several parts, of which only the last is marked.
+    /// A step has one author. The store splits long reasoning into several parts and marks only the last.
     pub(super) fn of(parts: &'a [Part], author: &str) -> Self {
         let mut own = Self::default();
         let mut marked = false;

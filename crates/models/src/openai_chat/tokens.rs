@@ -1,11 +1,11 @@
-//! Five disjoint token counts from what vendors report, which overlap in different ways.
+//! Five disjoint token counts from the vendors' counts, which overlap in different ways.
 
 use attache_core::ports::Usage;
 
 use super::wire::Tokens;
 use crate::limits::TOKENS;
 
-/// `None` if nothing was counted: some servers send zeros until they know.
+/// `None` if the server counted nothing: some send zeros until they know.
 pub(super) fn usage(tokens: &Tokens) -> Option<Usage> {
     let prompt = tokens.prompt_tokens.unwrap_or_default();
     let completion = tokens.completion_tokens.unwrap_or_default();
@@ -28,13 +28,13 @@ pub(super) fn usage(tokens: &Tokens) -> Option<Usage> {
     (usage != Usage::default()).then_some(usage)
 }
 
-/// Output and reasoning. Most vendors count reasoning within the completion; xAI counts it beside, which the
+/// Output and reasoning. Most vendors include reasoning in the completion. xAI counts it separately, which the
 /// total shows.
 fn spoken(tokens: &Tokens, prompt: u64, completion: u64) -> (u64, u64) {
     let beside = tokens.total_tokens.unwrap_or_default().saturating_sub(prompt.saturating_add(completion));
     let told = tokens.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     match told.or(tokens.reasoning_tokens) {
-        // Gemini names its thoughts only in the total.
+        // Gemini counts its thoughts only in the total.
         None => (completion, beside),
         Some(reasoning) if reasoning > completion || (reasoning > 0 && beside >= reasoning) => {
             (completion, reasoning)

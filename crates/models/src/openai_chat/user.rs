@@ -38,7 +38,7 @@ pub(super) enum ChatPart<'a> {
     File {
         file: ChatFile<'a>,
     },
-    /// What a model of Mistral's had thought.
+    /// What a Mistral model thought.
     Thinking {
         thinking: Vec<ChatPart<'a>>,
     },
@@ -73,12 +73,12 @@ impl ChatWriter<'_> {
         let pictures = self.compatibility.picture_urls == PictureUrls::Fetched;
         let fetches = Fetches { images: pictures, pdf: false };
         let pieces = pieces(passage, self.info, self.blobs, fetches);
-        // A text without a letter is refused.
+        // Servers refuse a text without a letter.
         let said = |piece: &PromptPiece<'_>| !matches!(piece, PromptPiece::Text(text) if text.is_empty());
         pieces.into_iter().filter(said).map(part).collect()
     }
 
-    /// The last message of an encoded passage: a plain string where that says the same as the parts.
+    /// The last message of an encoded passage: a plain string if that says the same as the parts.
     pub(super) fn message<'a>(
         &self,
         role: &'static str,
@@ -114,7 +114,7 @@ fn part(piece: PromptPiece<'_>) -> ChatPart<'_> {
     }
 }
 
-/// `None` for what this dialect has no form for.
+/// `None` if this dialect has no form for it.
 pub(super) fn media_part<'a>(media: &Media<'a>) -> Option<ChatPart<'a>> {
     match (media.kind, media.source) {
         (MediaKind::Image, MediaSource::Url(url)) => {
@@ -139,7 +139,7 @@ fn data_url(mime: &str, data: &str) -> String {
     format!("data:{mime};base64,{data}")
 }
 
-/// The two formats there are.
+/// The two formats that the dialect has.
 pub(crate) fn audio_format(mime: &str) -> Option<&'static str> {
     match mime.split(';').next().unwrap_or_default().trim() {
         "audio/wav" | "audio/x-wav" | "audio/wave" | "audio/vnd.wave" => Some("wav"),

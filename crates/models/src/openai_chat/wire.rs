@@ -1,5 +1,5 @@
-//! Chat completion chunks with all that vendors put into them. Every field may be missing, null or of another
-//! type. What is large and rare is boxed: all that is read is moved from level to level.
+//! Chat completion chunks with every vendor's fields. Each field may be missing, null or of another type. Large
+//! rare fields are boxed, because the reader moves every value from level to level.
 
 use serde::Deserialize;
 
@@ -20,7 +20,7 @@ pub(super) struct ChatChunk<'a> {
     pub(super) x_groq: Option<Box<Groq>>,
     #[serde(borrow)]
     pub(super) error: Raw<'a>,
-    /// A list of sources with titles, where a vendor has them: Perplexity gives both lists.
+    /// A list of sources with titles, from vendors that have one: Perplexity sends both lists.
     #[serde(borrow)]
     pub(super) search_results: Raw<'a>,
     #[serde(borrow)]
@@ -32,12 +32,12 @@ pub(super) struct ChatChunk<'a> {
 pub(super) struct ChatChoice<'a> {
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) delta: Option<ChatDelta<'a>>,
-    /// A whole answer in one event, from servers that don't stream. Beside a delta it repeats what was said.
+    /// A whole answer in one event, from servers that do not stream. Beside a delta it repeats the deltas.
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) message: Option<Box<ChatDelta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: Raw<'a>,
-    /// Moonshot's place for it.
+    /// Where Moonshot puts the usage.
     #[serde(deserialize_with = "lenient")]
     pub(super) usage: Option<Box<Tokens>>,
     #[serde(borrow)]
@@ -95,7 +95,7 @@ pub(super) struct ToolCall<'a> {
     pub(super) id: Raw<'a>,
     #[serde(borrow, deserialize_with = "lenient")]
     pub(super) function: Option<ChatFunction<'a>>,
-    /// Where Gemini keeps the signature of its thoughts; a call without it is refused later.
+    /// Where Gemini puts the signature of its thoughts; a later request refuses the call without it.
     #[serde(borrow)]
     pub(super) extra_content: Raw<'a>,
 }
@@ -133,7 +133,7 @@ pub(super) struct Groq {
     pub(super) usage: Option<Box<Tokens>>,
 }
 
-/// Token counts; which ones hold which others is `tokens`' business.
+/// Token counts; `tokens` knows which of them include which others.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Tokens {

@@ -1,6 +1,6 @@
-//! Reads OpenAI Responses events. An item is known by its place in the output, not by its id: some servers give
-//! it another id in every event. What items become is in `items`, `ends`, `executed` and `sources`,
-//! what a failure means in `broken`.
+//! Reads OpenAI Responses events. Identifies an item by its place in the output, not by its id: some servers
+//! give it another id in every event. `items`, `ends`, `executed` and `sources` say what items become; `broken`
+//! says what a failure means.
 
 use std::collections::HashSet;
 
@@ -28,12 +28,12 @@ use items::{ItemEnd, OpenItems, Streams, Thought};
 #[derive(Debug)]
 pub(crate) struct ResponsesDecoder {
     provider_id: String,
-    /// Goes with everything only this model understands again.
+    /// Stored with everything that only this model understands again.
     author: String,
     open: OpenItems,
     /// Items that have ended, by id: a second end says nothing new.
     ended_items: HashSet<String>,
-    /// Ids of this answer's calls; a repeated one gets a name of its own.
+    /// Ids of this answer's calls; a repeated id gets a new name.
     call_ids: HashSet<CallId>,
     streams: Streams,
     called: Called,
@@ -41,14 +41,14 @@ pub(crate) struct ResponsesDecoder {
     state: ResponsesState,
 }
 
-/// Whether a call of ours became whole: then it is our turn.
+/// Whether one of our calls became whole: then it is our turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Called {
     No,
     Yes,
 }
 
-/// Whether the model said that it will not.
+/// Whether the model refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refused {
     No,
@@ -94,12 +94,12 @@ impl Decoder for ResponsesDecoder {
         }
     }
 
-    /// Without its closing event an answer is cut, however whole it looks.
+    /// An answer without its closing event was cut, however complete it looks.
     fn body_ended(&mut self, _out: &mut Vec<StepEvent>) {}
 }
 
 impl ResponsesDecoder {
-    /// A flat catalogue: one arm per event, the frequent ones first.
+    /// A flat catalogue: one arm per event, frequent ones first.
     fn fields(
         &mut self,
         event: &SseEvent<'_>,
@@ -124,7 +124,7 @@ impl ResponsesDecoder {
             "response.output_item.added" => self.item_added(index, fields.item, out),
             "response.output_item.done" => self.item_done(index, fields.item, out),
             "response.output_text.annotation.added" => self.cite(&fields, out),
-            // Said again as a whole. Only servers that stream no deltas are heard here.
+            // The text again, as a whole. It counts only if the server streamed no deltas.
             "response.output_text.done" => self.say_once(index, content, fields.text, out),
             "response.refusal.done" => {
                 self.refused = Refused::Yes;
@@ -151,22 +151,21 @@ impl ResponsesDecoder {
             | "response.content_part.done"
             | "response.reasoning_summary_part.added"
             | "response.reasoning_summary_part.done" => {}
-            // How far a tool of the provider has come; its item says all of it when it ends.
+            // Progress of a provider's tool; its item says everything at its end.
             _ if kind.starts_with("response.") && kind.contains("_call") => {}
             _ => tracing::debug!(kind, "an unknown event of OpenAI Responses was passed over"),
         }
         Ok(StreamActivity::Progress)
     }
 
-    /// An event that is no JSON object of ours: a mark of the end, an unknown shape, or no event of this
-    /// dialect at all.
+    /// An event that is no JSON object of ours: an end mark, an unknown shape, or data of another dialect.
     fn unreadable(
         &mut self,
         event: &SseEvent<'_>,
         out: &mut Vec<StepEvent>,
     ) -> Result<StreamActivity, ModelError> {
         if event.data.trim_ascii() == b"[DONE]" {
-            // Servers that borrow this mark from chat completions have nothing more to say.
+            // Servers that borrow this mark from chat completions send nothing after it.
             self.finish(ItemEnd::Whole, None, out);
             return Ok(StreamActivity::Progress);
         }
@@ -202,11 +201,11 @@ impl ResponsesDecoder {
         let response = raw.and_then(|raw| serde_json::from_str::<ResponseObject<'_>>(raw.get()).ok());
         let response = response.unwrap_or_default();
         let reason = response.incomplete_details.map(|details| details.reason).unwrap_or_default();
-        // Some servers call every end complete and say in the response that it was not.
+        // Some servers call every end complete and say only in the response that it was not.
         let cut = &*response.status == "incomplete" || !reason.is_empty();
         let ended = if cut { ItemEnd::Cut } else { ended };
         if self.state == ResponsesState::Waiting {
-            // A server that streams nothing says everything at its end.
+            // A server that streams nothing sends everything at its end.
             for (index, raw) in (0..).zip(response.output.unwrap_or_default()) {
                 self.item_done(index, Some(raw), out);
             }
@@ -223,7 +222,7 @@ impl ResponsesDecoder {
             (Refused::No, ItemEnd::Whole) if self.called == Called::Yes => FinishReason::ToolCalls,
             (Refused::No, ItemEnd::Whole) => FinishReason::Stop,
             (Refused::No, ItemEnd::Cut) => match &**reason {
-                // Without a reason it is the usual one.
+                // Without a reason, assume the usual one.
                 "max_output_tokens" | "max_tokens" | "" => FinishReason::Length,
                 "content_filter" => FinishReason::ContentFilter,
                 _ => FinishReason::Other,
@@ -231,7 +230,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// What goes back with the item, to the same model only.
+    /// What we send back with the item, to the same model only.
     fn mark<'m>(&self, id: Option<&str>, more: impl IntoIterator<Item = (&'m str, &'m str)>) -> Rest {
         let mut ours = Map::new();
         if let Some(id) = id {
@@ -260,8 +259,7 @@ fn push(out: &mut Vec<StepEvent>, chunk: Chunk) {
     out.push(StepEvent::Chunk(chunk));
 }
 
-/// The five disjoint counts: on the wire input includes what the cache gave and took, output includes
-/// reasoning.
+/// The five disjoint counts: on the wire, input includes cache reads and writes, and output includes reasoning.
 fn usage(used: &ResponsesUsage) -> Usage {
     let believed = |count: ResponsesCount| count.0.min(TOKENS);
     let (cache_read, cache_write) = match &used.input_tokens_details {

@@ -1,12 +1,12 @@
-//! How much a model can be told to think, as data: families differ in the words they take, and refuse the
-//! others.
+//! How much we can tell a model to think, as data: each family takes certain words and refuses the others.
 
 use attache_core::ports::model::ThoughtLevel;
 
-/// Every word there is, from least to most.
+/// Every word, from least to most.
 const LADDER: [&str; 7] = ["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
-/// How a family's models begin, and the least and the most they take. The first that fits counts.
+/// The first letters of a family's models, and the least and the most effort they take. The first entry that
+/// fits counts.
 const FAMILIES: [(&str, &str, &str); 22] = [
     ("gpt-5-pro", "high", "high"),
     ("gpt-5-codex", "low", "high"),
@@ -29,12 +29,12 @@ const FAMILIES: [(&str, &str, &str); 22] = [
     ("gpt-6-astra", "low", "max"),
     ("gpt-oss", "low", "high"),
     ("gpt-", "none", "xhigh"),
-    // What every server takes that takes an effort at all; the o series is among them.
+    // What every server takes that takes an effort at all. The o series falls under it.
     ("", "low", "high"),
 ];
 
-/// The word for a level, within what the model's family takes. A name in front of the model's (`openai/`) does
-/// not count.
+/// The word for a level, within what the model's family takes. Ignores a prefix of the model's name
+/// (`openai/`).
 pub(super) fn effort(model_id: &str, level: ThoughtLevel) -> &'static str {
     let name = model_id.rsplit('/').next().unwrap_or(model_id).to_ascii_lowercase();
     let family = FAMILIES.iter().find(|(begins, ..)| name.starts_with(begins));

@@ -1,5 +1,5 @@
 //! Writes OpenAI Responses requests. What changes from step to step comes last: everything before it is the
-//! same, byte for byte, and found in the provider's cache.
+//! same, byte for byte, so the provider's cache finds it.
 
 use attache_core::part::Role;
 use attache_core::ports::model::{ModelInfo, ModelRequest};
@@ -18,7 +18,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let request = outgoing.request;
     let writer = items::ResponsesWriter {
         author: author(request),
-        // No model takes audio in this dialect; it is described.
+        // No model takes audio in this dialect, so we describe it.
         info: ModelInfo { audio: false, ..(*request.info).clone() },
         blobs: outgoing.blobs,
     };
@@ -28,7 +28,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let mut json =
         Vec::with_capacity(written.iter().map(|encoded| encoded.json.len() + 1).sum::<usize>() + 4096);
     write_json(&mut json, &head(outgoing));
-    // The head is an object; the conversation is its last field.
+    // The head is an object whose last field will be the conversation.
     json.pop();
     json.extend_from_slice(b",\"input\":[");
     let context = runtime_context(&request.runtime_context).map(|text| items::user_text(&text));
@@ -48,7 +48,7 @@ pub(crate) fn body(outgoing: &Outgoing<'_>) -> Vec<u8> {
 struct ResponsesHead<'a> {
     model: &'a str,
     stream: bool,
-    /// Nothing of the conversation stays with the provider.
+    /// The provider keeps nothing of the conversation.
     store: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     include: Option<[&'static str; 1]>,
@@ -58,8 +58,8 @@ struct ResponsesHead<'a> {
     max_output_tokens: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_key: Option<&'a str>,
-    /// A field of its own, not a message: servers that put the request into a template of a model know this
-    /// one, but not every role a message can have.
+    /// Its own field, not a message: servers that put the request into a model's template know this field, but
+    /// not every role of a message.
     #[serde(skip_serializing_if = "str::is_empty")]
     instructions: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]

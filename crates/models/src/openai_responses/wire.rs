@@ -1,4 +1,4 @@
-//! The JSON of OpenAI Responses events as types: borrowed where it can be, and forgiving, because servers that
+//! The JSON of OpenAI Responses events as types: borrowed where possible, and forgiving, because servers that
 //! only resemble the original leave fields out or send null. Knows no chunks.
 
 use std::borrow::Cow;
@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 
 use crate::escaped::Escaped;
 
-/// The fields of every event at once: an event is read in one pass, whether its type comes first or last.
+/// The fields of every event in one type, so that one pass reads an event, whether its type comes first or
+/// last.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct ResponsesEvent<'a> {
@@ -40,7 +41,7 @@ pub(super) struct ResponsesEvent<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// One item of the output, when it begins or as it ended.
+/// One item of the output, at its beginning or its end.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct OutputItem<'a> {
@@ -82,7 +83,7 @@ pub(super) struct OutputContent<'a> {
     pub(super) annotations: Option<Vec<ResponsesAnnotation<'a>>>,
 }
 
-/// Where something was found.
+/// A source that the answer cites.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct ResponsesAnnotation<'a> {
@@ -140,7 +141,7 @@ pub(super) struct OutputDetails {
     pub(super) reasoning_tokens: ResponsesCount,
 }
 
-/// A text that is borrowed unless it has escapes; what is no text is empty.
+/// A text that is borrowed unless it has escapes; any other value becomes empty.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResponsesText<'a>(pub(super) Cow<'a, str>);
 
@@ -152,7 +153,7 @@ impl Deref for ResponsesText<'_> {
     }
 }
 
-/// A number that counts; what is none is zero.
+/// A number; any other value becomes zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ResponsesCount(pub(super) u64);
 
@@ -168,7 +169,7 @@ impl<'de> Deserialize<'de> for ResponsesCount {
     }
 }
 
-/// What every value may be that is not the one hoped for.
+/// Maps every other kind of JSON value to the default.
 macro_rules! anything_else_is {
     ($nothing:expr) => {
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -232,7 +233,7 @@ impl<'de> Visitor<'de> for CountVisitor {
         Ok(u64::try_from(number).unwrap_or(0))
     }
     fn visit_f64<E>(self, number: f64) -> Result<Self::Value, E> {
-        // Saturates, and is zero for what is below zero or no number.
+        // The cast saturates: a negative number or NaN becomes zero.
         Ok(number as u64)
     }
 }

@@ -1,4 +1,4 @@
-//! One line of a script, eaten from the front: words, strings, numbers, options. Knows no directive.
+//! One line of a script, read from the front: words, strings, numbers, options. Knows no directive.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) fn duration(text: &str) -> Option<Duration> {
     Some(Duration::from_millis(number.parse::<u64>().ok()?.checked_mul(milliseconds)?))
 }
 
-/// One line, eaten from the front. `rest` never starts with a blank, except right behind a JSON string.
+/// One line, read from the front. `rest` never starts with a blank, except right after a JSON string.
 pub(super) struct ScriptLine<'a> {
     pub(super) number: usize,
     pub(super) rest: &'a str,

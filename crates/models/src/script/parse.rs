@@ -1,5 +1,4 @@
-//! Reads the text of a script, line by line; the first line that is wrong is the error. Says nothing about
-//! playing it.
+//! Reads the text of a script, line by line; the first wrong line is the error. Does not know how to play it.
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ pub(super) fn script(text: &str) -> Result<Script, ScriptError> {
     Ok(reader.script)
 }
 
-/// What has been read so far; `open` is the section the next directive belongs to.
+/// What we have read so far; `open` is the section the next directive belongs to.
 #[derive(Default)]
 struct ScriptReader {
     script: Script,
@@ -41,7 +40,7 @@ struct OpenSection {
     prompt: PromptPattern,
     steps: Vec<Arc<ScriptStep>>,
     step: ScriptStep,
-    /// The directive after which nothing of this step can be reached.
+    /// The directive after which nothing else in this step can run.
     last_word: Option<&'static str>,
 }
 
@@ -188,7 +187,7 @@ impl Prices {
         Ok(())
     }
 
-    /// What is left out costs nothing; what the cache holds costs as much as any input.
+    /// A price left out means free; without a cache price, cached tokens cost as much as any input.
     fn price(&self) -> Option<Price> {
         let stated = [self.input, self.output, self.cache_read, self.cache_write];
         stated.iter().any(Option::is_some).then(|| {
@@ -203,7 +202,7 @@ impl Prices {
     }
 }
 
-/// Directives after which nothing of a step is reached; an error with `times=` lets a later attempt pass.
+/// Directives after which nothing in a step can run; an error with `times=` lets a later attempt pass.
 fn last_word(directive: &Directive) -> Option<&'static str> {
     match directive {
         Directive::Cut => Some("cut"),

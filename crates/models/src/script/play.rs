@@ -1,5 +1,5 @@
-//! Streams one step of a script as chunks: lazily, cancellable between any two of them. Decides nothing about
-//! which step.
+//! Streams one step of a script as chunks: lazily, and cancellable between any two of them. Does not choose the
+//! step.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -18,13 +18,13 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use super::{Directive, ErrorKind, ScriptStep, ScriptedCall, ScriptedError};
 use crate::limits::{ARGUMENT_DELTA_BYTES, ARGUMENT_DELTAS, BYTES_PER_TOKEN};
 
-/// One step under way. Ends after `End`, an error, a cut or cancellation.
+/// One step in progress. Ends after `End`, an error, a cut or cancellation.
 pub(crate) struct Playback {
     step: Arc<ScriptStep>,
     next_directive: usize,
     /// Which attempt at this step this is, from 1; `times=` compares with it.
     attempt: u64,
-    /// Passages in the request: makes ids unique within the session and the same on every replay.
+    /// Passages in the request. Makes ids unique within the session and the same on every replay.
     passages: usize,
     input_bytes: u64,
     open: OpenPart,
@@ -34,11 +34,11 @@ pub(crate) struct Playback {
     reasoning_bytes: u64,
     /// Deltas left of the `stream` directive before `next_directive`.
     burst_left: u64,
-    /// Chunks that are made but not yet taken; only calls and part borders put more than one here.
+    /// Chunks made but not yet taken; only calls and part boundaries put more than one here.
     ready: VecDeque<StepEvent>,
     waiting: Option<Pin<Box<Sleep>>>,
     cancel: CancellationToken,
-    /// Why beside the token: it holds the waker while a delay runs, and is made only then.
+    /// Kept beside the token, because it holds the waker while a delay runs; made only then.
     cancelled: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
     state: PlaybackState,
 }
@@ -84,8 +84,7 @@ impl Playback {
         }
     }
 
-    /// Plays the next directive into `ready` and the waiting fields; an error or the end of the stream comes
-    /// back.
+    /// Plays the next directive into `ready` and the waiting fields; returns an error or the end of the stream.
     fn advance(&mut self) -> Option<Option<Result<StepEvent, ModelError>>> {
         let step = self.step.clone();
         let Some(directive) = step.directives.get(self.next_directive) else {
@@ -153,8 +152,7 @@ impl Playback {
     }
 
     fn wait(&mut self, duration: Duration) {
-        // A deadline beyond what the clock can hold is a wait without end; a day is as good and keeps it a
-        // timer.
+        // A deadline that the clock cannot hold means an endless wait. A day is long enough and still a timer.
         let day = Duration::from_secs(24 * 60 * 60);
         let deadline = Instant::now() + duration.min(day);
         match &mut self.waiting {
@@ -229,7 +227,7 @@ impl Playback {
                 rest: Rest::none(),
             });
         }
-        // Arguments that the limit cut off are never called whole.
+        // We never complete a call whose arguments the limit cut off.
         if self.step.finish == Some(FinishReason::Length) && !call.input.is_object() {
             return;
         }
@@ -277,7 +275,7 @@ impl Stream for Playback {
         if this.state == PlaybackState::Over {
             return Poll::Ready(None);
         }
-        // The budget makes a reader that never waits give way to its neighbours every hundred chunks or so.
+        // The budget makes a reader that never waits yield to other tasks every hundred chunks or so.
         let budget = ready!(coop::poll_proceed(context));
         loop {
             if this.cancel.is_cancelled() {
@@ -328,7 +326,7 @@ fn tokens(bytes: u64) -> u64 {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// The arguments cut as a provider would send them, never inside a character.
+/// The arguments, cut as a provider would send them, never within a character.
 fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let (smallest, largest) = ARGUMENT_DELTA_BYTES;
     let size = (text.len() / ARGUMENT_DELTAS).clamp(smallest, largest);

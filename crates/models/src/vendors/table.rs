@@ -1,4 +1,4 @@
-//! The table itself, in the order in which a default is looked for: the first vendor with a key is used.
+//! The table itself, in the order in which we look for a default: the first vendor with a key wins.
 //!
 //! A flat catalogue: longer than other files, and meant to be read like a list.
 
@@ -23,10 +23,10 @@ const PLAIN: Compatibility = Compatibility {
     top_effort: TopEffort::ExtraHigh,
 };
 
-/// Servers of one's own put requests into the templates of their models, which are strict.
+/// Local servers put requests into the templates of their models, which are strict.
 const OWN: Compatibility = Compatibility { turns: Turns::Alternate, ..PLAIN };
 
-/// Servers of one's own are asked what they have.
+/// We ask local servers what they have.
 const ASKED: Shelf = Shelf { models_dev: None, families: &[], preferred: &[] };
 
 /// Every vendor that needs no configuration.
@@ -126,12 +126,12 @@ pub static VENDORS: &[Vendor] = &[
         id: "azure",
         name: "Azure OpenAI",
         dialect: Dialect::OpenAiResponses,
-        // `https://RESOURCE.openai.azure.com/openai/v1`: the resource is the user's.
+        // `https://RESOURCE.openai.azure.com/openai/v1`: the user chose the resource's name.
         base_url: "",
         key: KeyNeed::Required,
         key_variables: &["AZURE_OPENAI_API_KEY", "AZURE_API_KEY"],
         key_page: "https://portal.azure.com",
-        // Names there are deployments, which only their owner knows.
+        // Model names are deployments there, which only their owner knows.
         small_model: None,
         auth: AuthHeader::ApiKey,
         compatibility: Compatibility {
@@ -159,7 +159,7 @@ pub static VENDORS: &[Vendor] = &[
             effort: Effort::ThinkingSwitch,
             prompt_cache_key: false,
             stream_usage: StreamUsage::Asked,
-            // A call in thinking mode without its reasoning is refused, and so are texts in parts.
+            // It refuses a call in thinking mode without its reasoning, and texts in parts.
             reasoning_back: ReasoningBack::ReasoningContentAlways,
             texts: TextParts::Joined,
             turns: Turns::Alternate,
@@ -171,7 +171,7 @@ pub static VENDORS: &[Vendor] = &[
     Vendor {
         id: "xai",
         name: "xAI",
-        // Its chat completions are deprecated and forget the reasoning between steps.
+        // Its chat completions are deprecated and lose the reasoning between steps.
         dialect: Dialect::OpenAiResponses,
         base_url: "https://api.x.ai/v1",
         key: KeyNeed::Required,
@@ -296,7 +296,8 @@ pub static VENDORS: &[Vendor] = &[
         shelf: ASKED,
     },
     Vendor {
-        // Not `llama.cpp`: a dot would have to be quoted in a table's name and is not allowed in a variable's.
+        // Not `llama.cpp`: a table's name would need quotes around the dot, and a variable's name must not have
+        // one.
         id: "llamacpp",
         name: "llama.cpp",
         dialect: Dialect::OpenAiChat,

@@ -1,6 +1,6 @@
-//! Keeps on disk what there was before a command, until it has been compared: in a directory that no command
-//! can reach. What a process of ours that was killed has left there is compared by the next one. Knows nothing
-//! of what it keeps.
+//! Keeps on disk the state before a command until we have compared it: in a directory that no command can
+//! reach. If our process is killed, the next one compares what it left there. Does not know what the state
+//! means.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -28,22 +28,22 @@ use crate::platform::{birth, changed_of, device_of};
 use crate::process::MARK;
 use crate::sandbox::Level;
 
-/// What is kept of one root.
+/// What we keep of one root.
 #[derive(Debug)]
 pub(super) struct Baselines {
     directory: PathBuf,
     root: String,
 }
 
-/// One that is compared when its command has ended. Its lock says that this is still to come: we hold it, and
-/// the guard of the command, which outlives us.
+/// A baseline that we compare when its command has ended. Its lock says that this is still to come: we hold it,
+/// and so does the guard of the command, which outlives us.
 #[derive(Debug)]
 pub(super) struct PendingBaseline {
     path: PathBuf,
     lock: Arc<File>,
-    /// It is not removed: the next command tries again.
+    /// Do not remove it: the next command tries again.
     is_left: AtomicBool,
-    /// The file's time is set anew until this goes.
+    /// A thread renews the file's time until this is dropped.
     _beat: Option<Sender<()>>,
 }
 
@@ -54,22 +54,22 @@ struct BaselineFile {
     started: SystemTime,
     is_held: bool,
     state: RootState,
-    /// Of a command that was looked after: what could not be undone. `None`: it was not.
+    /// After the comparison: what we could not undo. `None` before it.
     #[serde(default)]
     left: Option<Leftovers>,
 }
 
-/// Entries that stay although a command made them, each as it was when that was tried.
+/// Entries that remain although a command made them, each as it was when we tried to undo it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Leftovers(#[serde(with = "lossless::map")] pub(super) BTreeMap<PathBuf, EntryStamp>);
 
-/// Which entry it is. One that its user has changed or put in its place has another.
+/// Identifies an entry. If the user changes or replaces it, this differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct EntryStamp {
     device: u64,
     inode: u64,
-    /// Of its last change; of a directory, which changes with every entry in it, of its birth, where that is
-    /// known.
+    /// The time of its last change. For a directory, which changes with every entry in it, the time of its
+    /// creation, if known.
     time: Option<(i64, i64)>,
 }
 
@@ -95,12 +95,12 @@ pub(super) struct UnfinishedBaseline {
     pub(super) state: RootState,
     pub(super) author: Authorship,
     path: PathBuf,
-    /// Nobody else settles it meanwhile.
+    /// Keeps other processes from settling it meanwhile.
     _lock: File,
 }
 
 impl UnfinishedBaseline {
-    /// Nothing of it is left to be done.
+    /// Nothing of it is left to do.
     pub(super) fn settled(&self) {
         if let Err(error) = std::fs::remove_file(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "what was kept for a command stays");
@@ -108,33 +108,33 @@ impl UnfinishedBaseline {
     }
 }
 
-/// How what a command has left is told from what its user made since.
+/// How to tell what a command left from what the user made since.
 #[derive(Clone, Debug)]
 pub(super) enum Authorship {
-    /// It died with us: by time.
+    /// It died with us: tell by time.
     Killed(LatestChange),
-    /// It was looked after: only these are the command's.
+    /// We compared it: only these entries are the command's.
     Left(Leftovers),
 }
 
-/// What a command that died with us can't have done.
+/// What a command that died with us cannot have done.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LatestChange {
-    /// It changed nothing later.
+    /// It changed nothing after this time.
     pub(super) until: SystemTime,
-    /// Mounts kept hooks and configuration of the root's own repository as they were.
+    /// Mounts protected hooks and configuration of the root's own repository.
     pub(super) is_held: bool,
 }
 
-/// What others have kept of the same root.
+/// What other processes have kept of the same root.
 #[derive(Debug, Default)]
 pub(super) struct Others {
     pub(super) left: Vec<UnfinishedBaseline>,
-    /// Of the command that has run for the longest time.
+    /// The state before the command that has run longest.
     pub(super) oldest: Option<RootState>,
 }
 
-/// Who hears of something that does not change.
+/// Whether a session hears of something that does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Announced {
     Before,
@@ -145,11 +145,11 @@ const MOVED: &str = "moved";
 const KNOWN: &str = "known";
 const TOLD: &str = "told";
 
-/// Ten years: nothing is later.
+/// Ten years, which is later than any time.
 const NEVER: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 impl Baselines {
-    /// `scratch`: the session's; what lies beside it belongs to us.
+    /// `scratch` is the session's; its neighbours belong to us.
     pub(super) fn of(scratch: &Path, root: &Path) -> io::Result<Self> {
         let directory = directory_beside(scratch);
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -192,7 +192,7 @@ impl Baselines {
         let written =
             BaselineFile { root: root.to_owned(), started, is_held, state: state.clone(), left: None };
         file.write_all(&serde_json::to_vec(&written)?)?;
-        // It gets its name only when it is locked and whole.
+        // It gets its name only after it is locked and complete.
         std::fs::rename(&new, &path)?;
         let beat = file.try_clone().and_then(beating);
         if let Err(error) = &beat {
@@ -202,7 +202,7 @@ impl Baselines {
         Ok(PendingBaseline { path, lock: Arc::new(file), is_left: AtomicBool::new(false), _beat: beat.ok() })
     }
 
-    /// Protected names that a command has moved out of sight.
+    /// Protected names that a command has moved out of our sight.
     pub(super) fn moved(&self) -> io::Result<Below> {
         remembered(&self.path_of(MOVED))
     }
@@ -217,8 +217,8 @@ impl Baselines {
         self.replace(MOVED, &serde_json::to_vec(moved)?)
     }
 
-    /// Where something was seen when the last command ended.
-    /// It says where to look first: without it every directory is looked into all the same.
+    /// Where we saw repositories and names when the last command ended. It says where to look first; without it
+    /// we still look into every directory.
     pub(super) fn known(&self) -> KnownPaths {
         remembered(&self.path_of(KNOWN)).unwrap_or_else(|error| {
             tracing::warn!(%error, "known repositories are looked for anew");
@@ -230,7 +230,7 @@ impl Baselines {
         self.replace(KNOWN, &serde_json::to_vec(known)?)
     }
 
-    /// Whether a session was told already that not everything here can be looked through; it is from now on.
+    /// Whether a session has heard that we cannot look through everything here; from now on it has.
     pub(super) fn tell_once(&self, session: &[u8]) -> io::Result<Announced> {
         if std::fs::read(self.path_of(TOLD)).is_ok_and(|told| told == session) {
             return Ok(Announced::Before);
@@ -251,7 +251,7 @@ impl Baselines {
     }
 }
 
-/// What is not there was never remembered.
+/// A missing file means that nothing was remembered.
 fn remembered<T: Default + serde::de::DeserializeOwned>(file: &Path) -> io::Result<T> {
     match std::fs::read(file) {
         Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -260,7 +260,7 @@ fn remembered<T: Default + serde::de::DeserializeOwned>(file: &Path) -> io::Resu
     }
 }
 
-/// Sets the file's time again and again: so the next process knows until when we lived.
+/// Renews the file's time again and again, so that the next process knows until when we lived.
 fn beating(file: File) -> io::Result<Sender<()>> {
     let (beat, ended) = channel::<()>();
     let run = move || {
@@ -279,10 +279,10 @@ impl PendingBaseline {
         Arc::clone(&self.lock)
     }
 
-    /// Leaves it to the next command: what is named here could not be undone.
+    /// Leaves it to the next command: we could not undo the entries in `left`.
     pub(super) fn leave(&self, root: &Path, state: &RootState, left: &Leftovers) {
         let (root, state, left) = (root.to_owned(), state.clone(), Some(left.clone()));
-        // Its command has ended, so no process holds the new one.
+        // Its command has ended, so no process may hold the new file's lock.
         let written = BaselineFile { root, started: SystemTime::now(), is_held: false, state, left };
         let new = self.path.with_extension("left");
         let kept = serde_json::to_vec(&written).map_err(io::Error::from);
@@ -306,7 +306,7 @@ impl Drop for PendingBaseline {
     }
 }
 
-/// The roots whose commands were never looked after, below the directory of all scratches.
+/// The roots whose commands no process has compared, below the directory of all scratches.
 pub(super) fn left_roots(scratches: &Path) -> Vec<PathBuf> {
     let directory = directory_beside(&scratches.join("any"));
     let is_kept = |path: &PathBuf| name_of(path).starts_with(|first: char| first.is_ascii_hexdigit());
@@ -341,14 +341,14 @@ fn is_of(path: &Path, root: &str) -> bool {
 }
 
 enum Claim {
-    /// Until when its command may have written.
+    /// With the time until which its command may have written.
     Left(BaselineFile, SystemTime, File),
     Running(BaselineFile),
     Nothing,
 }
 
 fn claimed(path: &Path) -> Claim {
-    // What can't be read stays for the next command: only what is damaged goes.
+    // A file that we cannot read stays for the next command; only a damaged one goes.
     let opened = File::open(path).and_then(|file| {
         let is_left = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
         Ok((file, is_left, std::fs::read(path)?))
@@ -378,7 +378,7 @@ fn claimed(path: &Path) -> Claim {
     }
 }
 
-/// When a command can have written no more: its guard has said so, or we were last alive not long before.
+/// When its command wrote last at the latest: its guard recorded that, or we were alive until shortly before.
 fn ended(found: &Metadata) -> io::Result<SystemTime> {
     let is_marked = found.permissions().mode() & 0o777 == MARK;
     let time = found.modified()?;

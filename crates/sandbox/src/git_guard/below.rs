@@ -1,6 +1,6 @@
-//! Protected names below the top of a root, with what is in them. A mount holds those near the top while a
-//! command runs; one command can move their directory out of sight, the next change them there, and a third
-//! move it back. So what vanishes is remembered, and compared when it is seen again.
+//! Protected names below the top of a root, with their content. Mounts protect those near the top while a
+//! command runs. But one command can move their directory out of sight, the next can change them there, and a
+//! third can move it back. So we remember what vanishes, and compare it when we see it again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -27,9 +27,9 @@ pub(super) struct Below(#[serde(with = "lossless::map")] pub(super) BTreeMap<Pat
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ProtectedCopy {
-    /// Device and inode of the directory it is in: the same wherever that is moved.
+    /// Device and inode of its directory, which stay the same when the directory moves.
     directory: (u64, u64),
-    /// By path below the name; the name itself has the empty one.
+    /// By path below the name; the name itself has the empty path.
     #[serde(with = "lossless::map")]
     pub(super) entries: BTreeMap<PathBuf, ProtectedEntry>,
 }
@@ -42,20 +42,20 @@ pub(super) enum ProtectedEntry {
         #[serde(with = "lossless::contents")]
         text: Vec<u8>,
     },
-    /// Too large to be kept: its size and the time of its last change.
+    /// Too large to keep: its size and the time of its last change.
     Large(i64, i64, i64),
     #[serde(with = "lossless::path")]
     Link(PathBuf),
 }
 
-/// Names of several parts, without those of repositories, which are judged for themselves.
+/// Names with several parts, without those of repositories, which have their own check.
 static PARTED: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
     let rows = Guarded::protected().iter().filter(|row| row.place == Where::Anywhere);
     rows.filter_map(|row| row.name().split_once('/')).filter(|(first, _)| *first != ".git").collect()
 });
 
 impl Below {
-    /// Adds what of the entries of a directory is protected.
+    /// Adds the protected entries of a directory.
     pub(super) fn meet(&mut self, directory: &OwnedFd, path: &Path, entries: &[(OsString, FileType)]) {
         for (name, kind) in entries {
             if Guarded::is_protected_entry(name) {
@@ -80,7 +80,7 @@ impl Below {
         }
     }
 
-    /// What is at this path now, or in the same directory wherever that is now.
+    /// What is at this path now, or in the same directory wherever it is now.
     pub(super) fn find(&self, path: &Path, held: &ProtectedCopy) -> Option<(&PathBuf, &ProtectedCopy)> {
         let is_it = |(at, now): &(&PathBuf, &ProtectedCopy)| {
             now.directory == held.directory && at.file_name() == path.file_name()
@@ -88,7 +88,7 @@ impl Below {
         self.0.get_key_value(path).or_else(|| self.0.iter().find(is_it))
     }
 
-    /// What of these is not seen any more.
+    /// The entries that we no longer see.
     pub(super) fn vanished_from(&self, now: &Below) -> Below {
         let gone = self.0.iter().filter(|(path, held)| now.find(path, held).is_none());
         Self(gone.map(|(path, held)| (path.clone(), held.clone())).collect())
@@ -96,13 +96,13 @@ impl Below {
 }
 
 impl ProtectedCopy {
-    /// `None` where nothing is, or nothing but directories.
+    /// `None` if there is nothing, or nothing but directories.
     pub(super) fn of(directory: &OwnedFd, name: &Path) -> Option<Self> {
         let whole = Self::read(directory, name, PROTECTED_ENTRIES, ProtectedEntry::of)?;
         if whole.is_whole() { Some(whole) } else { Self::stamps_of(directory, name) }
     }
 
-    /// With sizes and times in place of contents.
+    /// With sizes and times instead of contents.
     pub(super) fn stamps_of(directory: &OwnedFd, name: &Path) -> Option<Self> {
         Self::read(directory, name, PROTECTED_STAMPS, ProtectedEntry::stamp_of)
     }
@@ -134,12 +134,12 @@ impl ProtectedCopy {
         holds.then_some(Self { directory: (device_of(&stat), stat.st_ino), entries })
     }
 
-    /// Whether the contents of all files are known.
+    /// Whether we know the contents of all files.
     pub(super) fn is_whole(&self) -> bool {
         self.entries.len() < PROTECTED_ENTRIES
     }
 
-    /// Whether there may be more than was looked at.
+    /// Whether there may be more than we looked at.
     pub(super) fn is_cut(&self) -> bool {
         self.entries.len() >= PROTECTED_STAMPS
     }
@@ -154,12 +154,12 @@ impl ProtectedCopy {
 }
 
 impl ProtectedEntry {
-    /// `None` also for what no program reads as a file.
+    /// `None` also for an entry that no program reads as a file.
     pub(super) fn of(directory: &OwnedFd, path: &Path) -> Option<Self> {
         Self::read(directory, path, small_text)
     }
 
-    /// Of a file only its size and time.
+    /// For a file, only its size and time.
     fn stamp_of(directory: &OwnedFd, path: &Path) -> Option<Self> {
         Self::read(directory, path, |_, _| None)
     }

@@ -1,4 +1,4 @@
-//! One directory of a root as it was last listed: what of its entries git goes by, and the time of its last
+//! One directory of a root as we last listed it: the entries that matter to git, and the time of its last
 //! change. Follows no link.
 
 use std::collections::HashSet;
@@ -20,30 +20,30 @@ use crate::platform::{device_of, since_epoch};
 
 #[derive(Debug)]
 pub(super) struct CachedDirectory {
-    /// Below the root, as the kernel wants it.
+    /// Its path below the root, in the kernel's form.
     pub(super) path: CString,
     pub(super) parent: usize,
-    /// `None`: it has to be listed again.
+    /// `None` if we must list it again.
     pub(super) stamp: Option<DirectoryStamp>,
-    /// Whether nothing can have changed since at the time of the stamp.
+    /// Whether nothing can have changed after the listing within the same clock step.
     pub(super) is_settled: bool,
-    /// Its number where the kernel says what changes.
+    /// Its watch number, if the kernel reports its changes.
     pub(super) watched: Option<i32>,
     pub(super) git: GitEntries,
 }
 
-/// What of a directory's entries git goes by.
+/// The entries of a directory that matter to git.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct GitEntries {
     pub(super) dot_git: Vec<OsString>,
     pub(super) is_repository: bool,
-    /// Why its entries are not known, or not all.
+    /// Why we do not know its entries, or not all of them.
     pub(super) unlisted: Option<NotSeen>,
-    /// In a repository git may write through them.
+    /// In a repository, git may write through these links.
     pub(super) has_links: bool,
 }
 
-/// A directory with the same one has the same entries: no program can set the time of its last change.
+/// If the stamp is the same, so are the entries: no program can set the time of the last change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DirectoryStamp {
     pub(super) device: u64,
@@ -57,7 +57,8 @@ impl DirectoryStamp {
         Self { device: device_of(stat), inode: stat.st_ino, changed }
     }
 
-    /// The clock of files goes on in steps: what was listed within one may change once more at the same time.
+    /// The clock of files advances in steps: a directory listed within a step may change once more at the same
+    /// time.
     fn is_settled_at(&self, now: SystemTime) -> bool {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.changed + FILE_TIME_GRAIN < now
@@ -80,18 +81,18 @@ impl CachedDirectory {
             above => [above, b"/"].concat(),
         };
         path.extend_from_slice(name.as_bytes());
-        // A name of the kernel's holds no NUL.
+        // A name from the kernel contains no NUL.
         CString::new(path).unwrap_or_default()
     }
 
-    /// Reads its entries anew; gives the directories among them.
+    /// Lists its entries again; returns the directories among them.
     pub(super) fn list(&mut self, root: &OwnedFd, watch: Option<&mut DirectoryWatch>) -> HashSet<OsString> {
         let now = SystemTime::now();
         (self.stamp, self.watched, self.git) = (None, None, GitEntries::default());
         let opened = no_follow::directory_below(root, OsStr::from_bytes(self.path.as_bytes()).as_ref());
         let listed = opened.and_then(|directory| {
             let stamp = DirectoryStamp::of(&fs::fstat(&directory)?);
-            // First: of what changes while it is listed the kernel then says so.
+            // Watch first, so that the kernel reports what changes while we list.
             self.watched = watch.and_then(|watch| watch.add(&directory, stamp.device));
             Ok((stamp, is_closed(&directory), self.git.read(&directory)?))
         });
@@ -115,7 +116,7 @@ impl GitEntries {
         self.unlisted.is_some() || self.is_repository || !self.dot_git.is_empty()
     }
 
-    /// Gives the directories; most entries are files, and nothing is kept of those.
+    /// Returns the directories. Most entries are files, which we do not keep.
     fn read(&mut self, directory: &OwnedFd) -> Result<HashSet<OsString>, Errno> {
         let mut directories = HashSet::new();
         let (mut has_head, mut has_objects, mut has_refs, mut has_commondir) = (false, false, false, false);
@@ -134,7 +135,7 @@ impl GitEntries {
                 _ => {}
             }
             let kind = match entry.file_type() {
-                // Some file systems do not say.
+                // Some file systems do not report the type.
                 FileType::Unknown => fs::statat(directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
                     .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
                 kind => kind,
@@ -149,8 +150,8 @@ impl GitEntries {
     }
 }
 
-/// What is at its place now. By its whole path: a link on the way can only be where the one above has changed,
-/// and what lies behind it is left out then.
+/// What is at its path now. Uses the whole path: a link on the way can only be where a directory above has
+/// changed, and then we leave out what lies behind it.
 pub(super) fn stamp(root: &OwnedFd, directory: &CachedDirectory) -> Option<DirectoryStamp> {
     let stat = fs::statat(root, directory.path.as_c_str(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
     let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;

@@ -1,12 +1,13 @@
-//! Which files a command in git's configuration may name. Reads the text as a shell would cut it, without its
-//! rules: what can't be known is taken for what it could mean in the work tree. Looks at nothing but kinds.
+//! Which files a command in git's configuration may name. Splits the text as a shell would, but without its
+//! rules: where we cannot know the meaning, assumes what it could mean in the work tree. Looks only at kinds of
+//! files.
 
 use std::path::{Path, PathBuf};
 
 use crate::limits::COMMAND_DIRECTORIES;
 use crate::paths::normal;
 
-/// Keys whose value git hands to a shell or starts, in any section.
+/// Keys whose value git starts or hands to a shell, in any section.
 const COMMANDS: [&str; 26] = [
     "alternaterefscommand",
     "askpass",
@@ -36,31 +37,31 @@ const COMMANDS: [&str; 26] = [
     "uploadpack",
 ];
 
-/// Sections whose keys are names of the user's own.
+/// Sections whose keys the user names.
 const SECTIONS: [&str; 2] = ["alias", "pager"];
 
-/// What runs the file that is named behind it.
+/// Programs that run the file named after them.
 const INTERPRETERS: [&str; 14] = [
     "sh", "bash", "dash", "zsh", "ksh", "fish", "python", "python3", "node", "perl", "ruby", ".", "source",
     "exec",
 ];
 
-/// What a word behind it makes the directory.
+/// Commands after which the next word becomes the directory.
 const CHANGES: [&str; 3] = ["cd", "pushd", "-C"];
 
-/// Stands for what a shell would put there: a variable, or what a command prints.
+/// Replaces what a shell would insert: a variable, or the output of a command.
 const UNKNOWN: char = '\u{1}';
 
 pub(super) fn runs_a_command(section: &str, key: &str) -> bool {
     SECTIONS.contains(&section) || COMMANDS.contains(&key)
 }
 
-/// Files in a work tree that the command may run or read, there or not.
+/// Files in a work tree that the command may run or read, whether or not they exist.
 pub(super) fn paths_in(value: &str, tree: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let mut directories = vec![tree.to_owned()];
     let mut found = Vec::new();
     for part in parts(value) {
-        // Quotes end no word.
+        // Quotes do not end a word.
         let part = part.replace(['\'', '"'], "");
         let is_separator = |c: char| c.is_whitespace() || "`;|&()<>=!{}".contains(c);
         let words: Vec<&str> = part.split(is_separator).filter(|word| !word.is_empty()).collect();
@@ -89,7 +90,7 @@ fn base(word: &str) -> &str {
     word.rsplit('/').next().unwrap_or(word)
 }
 
-/// A word that begins with something unknown is taken for one below the directory.
+/// A word that begins with something unknown counts as a path below the directory.
 fn path(word: &str, directory: &Path, home: Option<&Path>) -> PathBuf {
     let known = word.trim_start_matches(UNKNOWN);
     let is_unknown = known.len() < word.len();
@@ -100,7 +101,7 @@ fn path(word: &str, directory: &Path, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The text with everything that a shell would replace taken out, and the commands that were in it.
+/// The text without everything that a shell would replace, and the commands that were in it.
 fn parts(value: &str) -> Vec<String> {
     let mut outer = String::new();
     let mut inner: Vec<String> = Vec::new();
@@ -127,7 +128,7 @@ fn parts(value: &str) -> Vec<String> {
     inner
 }
 
-/// How long a text is up to its closing character and with it.
+/// The length of a text up to and including its closing character.
 fn closed(text: &str, open: Option<char>, close: char) -> usize {
     let mut depth = 1;
     for (at, character) in text.char_indices() {

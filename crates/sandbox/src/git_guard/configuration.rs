@@ -1,10 +1,9 @@
-//! Which lines of a repository's configuration run nothing, and the configuration without the others.
+//! Which lines of a repository's configuration run nothing, and the configuration without the other lines.
 
 use super::local_places::LocalPlace;
 use crate::git_config::names_no_program;
 
-/// What git writes by itself into new repositories and modules beyond what a look at a repository takes for
-/// granted.
+/// Further keys that git itself writes into new repositories and modules, beside those of `git_config`.
 const ALSO_HARMLESS: [(&str, &[&str]); 5] = [
     ("core", &["sparsecheckout", "sparsecheckoutcone", "untrackedcache", "commitgraph", "sharedrepository"]),
     ("submodule", &["url", "active", "branch"]),
@@ -13,8 +12,8 @@ const ALSO_HARMLESS: [(&str, &[&str]); 5] = [
     ("lfs", &["repositoryformatversion"]),
 ];
 
-/// The text with nothing in it that names a program, where that is not the text itself. `may_lead` judges
-/// where it leads.
+/// The text without everything that names a program; `None` if that changes nothing. `may_lead` decides where
+/// its paths may lead.
 pub(super) fn without_programs(text: &str, may_lead: impl Fn(&LocalPlace) -> bool) -> Option<String> {
     let mut kept = String::new();
     let mut section: Option<String> = None;
@@ -24,7 +23,7 @@ pub(super) fn without_programs(text: &str, may_lead: impl Fn(&LocalPlace) -> boo
         let continues = trimmed.ends_with('\\');
         let stays = match (is_continued || continues, trimmed.strip_prefix('[')) {
             (true, _) => {
-                // What it would begin is not known.
+                // We do not know which section this line would begin.
                 section = section.filter(|_| !trimmed.starts_with('['));
                 false
             }
@@ -49,7 +48,7 @@ pub(super) fn without_programs(text: &str, may_lead: impl Fn(&LocalPlace) -> boo
     (kept.trim_end() != text.trim_end()).then_some(kept)
 }
 
-/// Where the text puts the work tree, as it is written there: the last one counts for git, but any may have
+/// The work trees that the text sets, as it writes them: git uses the last one, but may have used any of them
 /// before.
 pub(super) fn work_trees(text: &str) -> Vec<String> {
     let is_tree =
@@ -60,7 +59,7 @@ pub(super) fn work_trees(text: &str) -> Vec<String> {
 /// One line of a configuration, as git reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Setting {
-    /// Lower case, without a subsection.
+    /// In lower case, without its subsection.
     pub(super) section: String,
     /// The section has no subsection.
     is_plain: bool,
@@ -68,8 +67,7 @@ pub(super) struct Setting {
     pub(super) value: String,
 }
 
-/// All settings of a text. A line that git would refuse is passed over: what follows it counts all the
-/// same.
+/// All settings of a text. Skips a line that git would refuse, because the lines after it may count.
 pub(super) fn settings(text: &str) -> Vec<Setting> {
     let mut found = Vec::new();
     let (mut section, mut is_plain) = (String::new(), true);
@@ -77,7 +75,7 @@ pub(super) fn settings(text: &str) -> Vec<Setting> {
     while let Some(first) = rest.chars().next() {
         if first == '[' {
             let header_end = rest.find([']', '\n']).unwrap_or(rest.len());
-            // A subsection may hold a bracket in its quotes.
+            // A quoted subsection may contain a bracket.
             let quoted = rest[..header_end].find('"').and_then(|open| {
                 let inner = &rest[open + 1..];
                 let close = inner.find(['"', '\n']).filter(|close| inner[*close..].starts_with('"'))?;
@@ -107,7 +105,7 @@ pub(super) fn settings(text: &str) -> Vec<Setting> {
     found
 }
 
-/// A value without its quotes, escapes and comment, over all its lines, and what follows it.
+/// A value without its quotes, escapes and comment, over all its lines, and the text after it.
 fn value(text: &str) -> (String, &str) {
     let (mut value, mut end) = (String::new(), text.len());
     let (mut is_quoted, mut is_comment) = (false, false);
@@ -133,7 +131,7 @@ fn value(text: &str) -> (String, &str) {
     (value.trim().to_owned(), &text[end..])
 }
 
-/// Whether a key has nothing to do with programs or files, whatever its value.
+/// Whether a key never concerns programs or files, whatever its value.
 pub(super) fn is_harmless_key(section: &str, key: &str) -> bool {
     names_no_program(section, key)
         || ALSO_HARMLESS.iter().any(|(known, keys)| *known == section && keys.contains(&key))

@@ -1,6 +1,6 @@
-//! Every directory of a root with the time of its last change, kept from one command to the next: so each
-//! repository is known, wherever it lies, and only those directories are listed again in which something
-//! changed. Changes nothing on disk.
+//! Every directory of a root with the time of its last change, kept from one command to the next. So we know
+//! each repository, wherever it lies, and list only directories in which something changed. Changes nothing on
+//! disk.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::ffi::{CString, OsStr, OsString};
@@ -18,23 +18,23 @@ use super::git_paths::is_dot_git;
 use super::unseen::NotSeen;
 use crate::limits::{CACHED_DIRECTORIES, CACHED_ROOTS, STAT_BATCH, STAT_THREADS};
 
-/// What there is in a root, by paths below it.
+/// What a root contains, by paths below it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RootOverview {
     /// Entries `.git`, and directories that git takes for repositories.
     pub(super) repositories: BTreeSet<PathBuf>,
-    /// Directories whose entries are not known: most of them are closed to their owner by their mode.
+    /// Directories whose entries we do not know: most have a mode that keeps even their owner out.
     pub(super) unlisted: BTreeMap<PathBuf, NotSeen>,
-    /// A directory that was one too many, or too deep, to be looked at.
+    /// The first directory beyond our limits on number or depth.
     pub(super) unreached: Option<PathBuf>,
-    /// Directories of repositories in which there are links.
+    /// Directories of repositories that contain links.
     pub(super) with_links: BTreeSet<PathBuf>,
-    /// Directories of repositories that hold more of them than are looked at.
+    /// Directories of repositories with more subdirectories than we look at.
     pub(super) crowded: BTreeSet<PathBuf>,
 }
 
-/// What lies in a root now. The first look lists every directory; later ones go by what the kernel says has
-/// changed, or ask each for its time.
+/// What a root contains now. The first look lists every directory; later looks use the kernel's reports of
+/// changes, or check each directory's time.
 pub(super) fn overview(root: &OwnedFd) -> RootOverview {
     let Ok(stamp) = fs::fstat(root).map(|stat| DirectoryStamp::of(&stat)) else {
         let unlisted = BTreeMap::from([(PathBuf::new(), NotSeen::Failed)]);
@@ -48,7 +48,7 @@ pub(super) fn overview(root: &OwnedFd) -> RootOverview {
 
 type Caches = Vec<((u64, u64), Arc<Mutex<DirectoryCache>>)>;
 
-/// One for all sessions of the process, whose commands may share a root; the one used last is at the end.
+/// One for all sessions of the process, whose commands may share a root; the root used last is at the end.
 static CACHES: LazyLock<Mutex<Caches>> = LazyLock::new(Mutex::default);
 
 fn cache_of(root: (u64, u64)) -> Arc<Mutex<DirectoryCache>> {
@@ -63,18 +63,18 @@ fn cache_of(root: (u64, u64)) -> Arc<Mutex<DirectoryCache>> {
 
 #[derive(Debug, Default)]
 pub(super) struct DirectoryCache {
-    /// The root comes first, and each directory behind the one that it is in.
+    /// The root comes first, and each directory after its parent.
     directories: Vec<CachedDirectory>,
     watch: Option<DirectoryWatch>,
-    /// Those that are watched, by the kernel's numbers of them, and those that have to be asked each time.
+    /// Directories with a watch, by the kernel's numbers, and those whose time we must check each time.
     by_watch: HashMap<i32, usize>,
     unsure: Vec<usize>,
-    /// The directories in one.
+    /// The subdirectories of each directory.
     inner: HashMap<usize, Vec<usize>>,
     overview: RootOverview,
 }
 
-/// The kernel takes no longer paths, its end included.
+/// The longest path the kernel takes, including its final NUL.
 const LONGEST_PATH: usize = 4_095;
 
 /// The root itself has the empty path.
@@ -83,7 +83,7 @@ fn path_in(path: &[u8]) -> PathBuf {
 }
 
 impl DirectoryCache {
-    /// At most so many directories.
+    /// Updates the cache; keeps at most this many directories.
     pub(super) fn refresh(&mut self, root: &OwnedFd, limit: usize) {
         if self.directories.is_empty() {
             self.watch = DirectoryWatch::of(root);
@@ -126,8 +126,8 @@ impl DirectoryCache {
         self.overview = self.summary(unreached);
     }
 
-    /// Lists these again, by their numbers: most changes are of files. Whether the same directories are in
-    /// them.
+    /// Lists these directories again, by number, because most changes concern only files. Returns whether they
+    /// contain the same directories.
     fn have_the_same_directories(&mut self, root: &OwnedFd, named: &[usize]) -> bool {
         let mut is_other = false;
         for at in named {
@@ -148,7 +148,7 @@ impl DirectoryCache {
         !is_other
     }
 
-    /// What is found by a number, once the directories have changed theirs.
+    /// Rebuilds everything that refers to numbers, after the directories got new ones.
     fn number_all(&mut self) {
         (self.by_watch, self.inner, self.unsure) = Default::default();
         for (at, directory) in self.directories.iter().enumerate() {
@@ -165,7 +165,7 @@ impl DirectoryCache {
         }
     }
 
-    /// Lists what has changed; gives the directories that are new in those, each with its parent's number.
+    /// Lists what has changed; returns the new directories in those, each with its parent's number.
     fn keep_those_still_there(
         &mut self,
         root: &OwnedFd,
@@ -178,7 +178,7 @@ impl DirectoryCache {
             let parent = if at == 0 { Some(0) } else { places[directory.parent] };
             let names = parent.filter(|_| at > 0).and_then(|parent| listed.get_mut(&parent));
             let is_listed = match names {
-                // Another may have taken its place.
+                // Another directory may have replaced it.
                 Some(names) => {
                     now = stamp(root, &directory);
                     names.remove(directory.name())
@@ -190,7 +190,7 @@ impl DirectoryCache {
                 continue;
             };
             if now.is_none() && at > 0 {
-                // It is gone, and nothing says so: the next look must not trust the one it was in.
+                // It is gone, and nothing reported that: the next look must not trust its parent's stamp.
                 self.directories[parent].stamp = None;
                 places.push(None);
                 continue;
@@ -211,14 +211,14 @@ impl DirectoryCache {
         added.collect()
     }
 
-    /// Breadth first, so that a bound leaves out what is far.
+    /// Breadth first, so that a limit leaves out what is far away.
     fn add(&mut self, root: &OwnedFd, mut open: VecDeque<(usize, OsString)>, limit: usize) -> Unreached {
         let mut unreached = Unreached::default();
         let mut of_git = self.directories.iter().filter(|known| is_in_git(known.path.as_bytes())).count();
         while let Some((parent, name)) = open.pop_front() {
             let path = self.directories[parent].path_of(&name);
             let is_in_git = is_in_git(path.as_bytes());
-            // Each kind has its own room: neither keeps the other from being seen.
+            // Each kind has its own limit, so that neither keeps us from seeing the other.
             let taken = if is_in_git { of_git } else { self.directories.len() - of_git };
             if taken >= limit || path.as_bytes().len() >= LONGEST_PATH {
                 let above = &mut self.directories[parent];
@@ -275,11 +275,11 @@ impl DirectoryCache {
     }
 }
 
-/// What there was no room for.
+/// What exceeded the limits.
 #[derive(Debug, Default)]
 struct Unreached {
     first: Option<PathBuf>,
-    /// Those that hold such directories, in repositories.
+    /// Directories of repositories that contain such directories.
     crowded: BTreeSet<PathBuf>,
 }
 
@@ -287,7 +287,7 @@ fn is_in_git(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').any(|name| is_dot_git(OsStr::from_bytes(name)))
 }
 
-/// The same for many, by their numbers.
+/// The stamps of many directories, by their numbers.
 fn stamps(root: &OwnedFd, directories: &[CachedDirectory], numbers: &[usize]) -> Vec<Option<DirectoryStamp>> {
     let of_all = |part: &[usize]| part.iter().map(|at| stamp(root, &directories[*at])).collect::<Vec<_>>();
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(STAT_THREADS);

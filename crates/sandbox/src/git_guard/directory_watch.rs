@@ -13,15 +13,15 @@ pub(super) use linux::DirectoryWatch;
 #[cfg(not(all(target_os = "linux", not(attache_portable))))]
 pub(super) use portable::DirectoryWatch;
 
-/// What was said since the last time.
+/// What the kernel reported since the last time.
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(
     not(all(target_os = "linux", not(attache_portable))),
     allow(dead_code, reason = "nothing is watched there")
 )]
 pub(super) enum WatchedChanges {
-    /// In these, by their numbers.
+    /// Changes in these directories, by their numbers.
     In(HashSet<i32>),
-    /// There were too many, or something was mounted.
+    /// There were too many changes, or something was mounted.
     Unknown,
 }

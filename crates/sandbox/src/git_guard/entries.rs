@@ -14,7 +14,7 @@ use super::state::{ControlFile, DIRECTORY};
 use crate::limits::{GIT_CONFIG_BYTES, GIT_GUARD_ENTRIES};
 use crate::platform::changed_of;
 
-/// A directory below another, no link on the way.
+/// Opens a directory below another; fails if a link is on the way.
 pub(super) fn enter(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Errno> {
     let mut inner = fs::openat(directory, ".", DIRECTORY, Mode::empty())?;
     for name in path.components() {
@@ -24,7 +24,7 @@ pub(super) fn enter(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Errno>
 }
 
 pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
-    // Two more: a directory lists itself and the one above.
+    // Two more, because a directory lists itself and its parent.
     let mut named = Vec::new();
     for entry in fs::Dir::read_from(directory)?.take(GIT_GUARD_ENTRIES + 2) {
         let entry = entry?;
@@ -33,7 +33,7 @@ pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Er
         }
         let name = OsString::from_vec(entry.file_name().to_bytes().to_vec());
         let kind = match entry.file_type() {
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             FileType::Unknown => fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             kind => kind,
@@ -43,12 +43,12 @@ pub(super) fn names(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Er
     Ok(named)
 }
 
-/// Whether there may be more than these.
+/// Whether the directory may contain more than these.
 pub(super) fn is_cut(entries: &[(OsString, FileType)]) -> bool {
     entries.len() >= GIT_GUARD_ENTRIES
 }
 
-/// Many other entries must not keep a repository from being seen.
+/// Makes sure that many other entries cannot hide a repository's parts.
 pub(super) fn with_parts_of_git(
     directory: &OwnedFd,
     mut entries: Vec<(OsString, FileType)>,
@@ -66,7 +66,7 @@ pub(super) fn with_parts_of_git(
     entries
 }
 
-/// `None` where nothing is.
+/// `None` if there is nothing.
 pub(super) fn piece(directory: &OwnedFd, path: &Path) -> Option<ControlFile> {
     let name = path.file_name()?;
     let directory = match enter(directory, path.parent().unwrap_or(Path::new(""))) {
@@ -74,7 +74,7 @@ pub(super) fn piece(directory: &OwnedFd, path: &Path) -> Option<ControlFile> {
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return None,
         Err(_) => return Some(ControlFile::Other),
     };
-    // A place-holder of the sandbox: it can hold nothing.
+    // A place-holder of the sandbox, which has no content.
     let is_socket = |stat: &fs::Stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket;
     if fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| is_socket(&stat)) {
         return None;

@@ -1,19 +1,19 @@
-//! What was found and done after a command, over as many looks as that takes.
+//! What we found and did after a command, over as many looks as that took.
 
 use std::collections::BTreeSet;
 
 use super::baseline::Leftovers;
 use crate::limits::UNDO_ROUNDS;
 
-/// What was done after a command, for the model and its user.
+/// What we did after a command, for the model and its user.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Findings {
     pub(super) undone: Vec<String>,
-    /// What could not be.
+    /// What we could not undo.
     pub(super) failed: Vec<String>,
-    /// What git might run all the same.
+    /// What git might still run.
     pub(super) unchecked: Vec<String>,
-    /// What stays although it should have been undone: the next command tries again.
+    /// What remains although we should have undone it: the next command tries again.
     pub(super) unfinished: Leftovers,
 }
 
@@ -24,7 +24,7 @@ impl Findings {
         self.unchecked.extend(other.unchecked);
     }
 
-    /// After another look: what was undone is gone, the rest is found again, maybe under another name.
+    /// Merges another look: what we undid is gone; the rest appears again, perhaps under another name.
     fn looked_at_again(&mut self, found: Self) {
         let undone = std::mem::take(&mut self.undone);
         *self = found;
@@ -50,7 +50,7 @@ fn without_repeats(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Until a look finds nothing: what is renamed takes along what lies in it. One entry for each root.
+/// Repeats until a look finds nothing: renaming a directory moves what lies in it. One entry for each root.
 pub(super) fn undone_again_and_again(mut look: impl FnMut() -> Vec<Findings>) -> Vec<Findings> {
     let mut all: Vec<Findings> = Vec::new();
     for _ in 0..UNDO_ROUNDS {

@@ -1,12 +1,12 @@
-//! Which directories of a root belong to a repository, so that git may write in them: its own, with all that
-//! lies in them, but no work tree that somebody keeps there.
+//! Which directories of a root belong to a repository, so that git may write in them: the repository's own with
+//! everything in them, but no work tree inside them.
 
 use std::ffi::OsStr;
 
 use super::cached_directory::GitEntries;
 use super::git_paths::is_dot_git;
 
-/// Directories of a repository that git and programs of its kind fill by name. No work tree belongs there.
+/// Directories of a repository that git and similar programs fill by name. No work tree belongs there.
 const FILLED_BY_NAME: [&str; 22] = [
     "objects",
     "refs",
@@ -38,7 +38,7 @@ pub(super) enum GitPart {
     Outside,
     /// `.git`.
     DotGit,
-    /// Another directory that git takes for a repository: what is not git's own in it may be anybody's.
+    /// Another directory that git takes for a repository. What is not git's own in it may belong to anyone.
     Repository,
     /// In one of `FILLED_BY_NAME`, at any depth.
     Filled,
@@ -55,7 +55,7 @@ impl GitPart {
             Self::DotGit | Self::Repository if is_filled() => Self::Filled,
             _ if is_dot_git(name) => Self::DotGit,
             _ if git.is_repository => Self::Repository,
-            // A work tree, with links that are its own.
+            // A work tree, which may contain links of its own.
             Self::DotGit | Self::Other if git.dot_git.is_empty() => Self::Other,
             Self::Outside | Self::DotGit | Self::Repository | Self::Other => Self::Outside,
         }

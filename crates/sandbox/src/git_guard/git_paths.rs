@@ -4,11 +4,12 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// What git takes a directory for a repository by: all of the first, or the second, each beside a `HEAD`.
+/// The entries by which git recognises a repository: all of the first, or the second, each beside a `HEAD`.
 const PARTS: [&str; 2] = ["objects", "refs"];
 const ELSEWHERE: &str = "commondir";
 
-/// Why an edit tool must leave a file to git. `named` is as the call names it, `real` has no links in it.
+/// Why an edit tool must leave a file to git. `named` is the path in the call, `real` the same with links
+/// resolved.
 pub fn belongs_to_git(named: &Path, real: &Path) -> Option<String> {
     let is_git = |path: &Path| path.components().any(|name| is_dot_git(name.as_os_str()));
     let belongs = is_git(named) || is_git(real) || is_in_bare_repository(real);

@@ -1,4 +1,4 @@
-//! Paths of a root that are looked at whatever a bounded search finds.
+//! Paths of a root that we check even if the bounded search does not find them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use super::named::{NameOrigin, NamedBy};
 use crate::limits::GIT_GUARD_KNOWN;
 use crate::link_chain::link_chain;
 
-/// Paths that are looked at whatever the search finds, so that nothing made meanwhile can push them out of its
-/// bounds.
+/// Paths that we check in any case, so that a command cannot push them out of the search's limits by making
+/// other entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct KnownPaths {
     #[serde(with = "lossless::set")]
@@ -26,27 +26,27 @@ pub(super) struct KnownPaths {
     pub(super) home: Option<PathBuf>,
 }
 
-/// What counts in the home of the user.
+/// What matters in the user's home.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HomeNames {
-    /// What names in it lead over and to, and those that must not come into being.
+    /// Where its names lead, with every link on the way, and names that must not come into being.
     pub(super) led_to: Vec<PathBuf>,
-    /// Its real path.
+    /// The home's real path.
     pub(super) home: Option<PathBuf>,
 }
 
 impl KnownPaths {
-    /// What is there now: what was known before comes first, as far as there is room.
+    /// The current paths: earlier known ones come first, as far as the limit allows.
     pub(super) fn then(mut self, now: Self) -> Self {
         self.repositories.retain(|path| now.repositories.contains(path));
         let room = GIT_GUARD_KNOWN.saturating_sub(self.repositories.len());
         let new: Vec<PathBuf> = now.repositories.difference(&self.repositories).take(room).cloned().collect();
         self.repositories.extend(new);
-        // What configuration names and names of the home lead to is read anew each time.
+        // What configurations name and where names of the home lead is read anew each time.
         Self { repositories: self.repositories, names: now.names, ..Self::default() }
     }
 
-    /// With more repositories, those that were known first; and those that there is no room for.
+    /// Adds repositories after the known ones; also returns those beyond the limit.
     pub(super) fn with_repositories(mut self, found: &BTreeSet<PathBuf>) -> (Self, Vec<PathBuf>) {
         let mut new: Vec<PathBuf> = found.difference(&self.repositories).cloned().collect();
         let room = GIT_GUARD_KNOWN.saturating_sub(self.repositories.len());
@@ -55,7 +55,7 @@ impl KnownPaths {
         (self, too_many)
     }
 
-    /// With each step to what counts at home that lies in a root, `real`.
+    /// Adds each step to what matters in the home, if it lies in the root `real`.
     pub(super) fn with_home(mut self, real: &Path, names: &HomeNames) -> Self {
         let origin = NameOrigin { by: NamedBy::Home, repository: PathBuf::new() };
         let steps = names.led_to.iter().flat_map(|path| steps_below(real, path));
@@ -66,7 +66,7 @@ impl KnownPaths {
     }
 }
 
-/// Every link on the way of an absolute path and its end, relative to the root that they lie in.
+/// Every link on the way of an absolute path, and its end, relative to the root that contains them.
 pub(super) fn steps_below(root: &Path, path: &Path) -> Vec<PathBuf> {
     let Ok(LinkChain { links, end }) = link_chain(path) else { return Vec::new() };
     let below =

@@ -1,4 +1,4 @@
-//! Links in the directories of repositories, through which git would write elsewhere, and other names of files
+//! Links in the directories of repositories, through which git would write elsewhere, and hard links to files
 //! that control git. Only looks.
 
 use std::collections::BTreeSet;
@@ -14,8 +14,8 @@ use super::state::RootState;
 use super::unseen::{NotSeen, note_unseen};
 use crate::limits::GIT_GUARD_LINKS;
 
-/// Adds those in these directories to the repositories they lie in. Directories are listed to their end: only
-/// links are kept.
+/// Adds the links in these directories to their repositories. Lists directories completely and keeps only
+/// links.
 pub(super) fn note_links(root: &OwnedFd, directories: &BTreeSet<PathBuf>, state: &mut RootState) {
     for directory in directories {
         let owner = directory.ancestors().find(|above| state.repositories.contains_key(*above));
@@ -32,7 +32,7 @@ pub(super) fn note_links(root: &OwnedFd, directories: &BTreeSet<PathBuf>, state:
         };
         let entries = entries.flatten();
         let links = entries.filter(|entry| match entry.file_type() {
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             FileType::Unknown => fs::statat(&handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| kind_of(&stat) == FileType::Symlink),
             kind => kind == FileType::Symlink,
@@ -48,7 +48,7 @@ pub(super) fn note_links(root: &OwnedFd, directories: &BTreeSet<PathBuf>, state:
     }
 }
 
-/// Files that decide what git runs or does and that have another name somewhere: whoever writes there, writes
+/// Files that decide what git runs or does and that have another name elsewhere: writing there changes them
 /// here.
 pub(super) fn hard_linked(root: &OwnedFd, state: &RootState) -> BTreeSet<PathBuf> {
     let inner = state.repositories.iter().flat_map(|(path, repository)| {

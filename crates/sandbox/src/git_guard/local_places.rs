@@ -1,5 +1,5 @@
-//! Places of this machine that a repository's configuration names: its work tree, and repositories that git
-//! pushes to, where it runs their hooks. Only reads.
+//! Paths on this machine in a repository's configuration: its work tree, and repositories that git pushes to,
+//! where it runs their hooks. Only reads.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(super) enum LocalPlace {
     Remote(String),
 }
 
-/// Keys with the address of a repository, or the name of a remote, which is an address where no remote has it.
+/// Keys with a repository's address or a remote's name; if no remote has the name, git takes it as an address.
 const REMOTES: [(&str, &str); 5] = [
     ("remote", "url"),
     ("remote", "pushurl"),
@@ -23,14 +23,14 @@ const REMOTES: [(&str, &str); 5] = [
     ("branch", "pushremote"),
 ];
 
-/// What git adds to the address of a repository to find it.
+/// What git appends to a repository's address to find it.
 const SUFFIXES: [&str; 4] = ["", "/.git", ".git", ".git/.git"];
 
-/// A path that lies in no root: for addresses whose path is not plain.
+/// A path that lies in no root, for addresses whose path is not plain.
 const ELSEWHERE: &str = "/";
 
 impl LocalPlace {
-    /// `None` for a setting that names no place of this machine.
+    /// `None` if the setting names no path on this machine.
     pub(super) fn of(section: &str, key: &str, value: &str) -> Option<Self> {
         if (section, key) == ("core", "worktree") {
             return Some(Self::WorkTree(value.to_owned()));
@@ -38,7 +38,7 @@ impl LocalPlace {
         REMOTES.contains(&(section, key)).then(|| local_path(value))?.map(Self::Remote)
     }
 
-    /// Every way that git may take there from a repository: for a remote, what it is relative to depends on the
+    /// Every path git may take there from a repository: the base of a remote's relative path depends on the
     /// work tree.
     pub(super) fn ways_from(&self, repository: &Path) -> Vec<PathBuf> {
         match self {
@@ -53,13 +53,13 @@ impl LocalPlace {
     }
 }
 
-/// All of a configuration.
+/// All places in a configuration.
 pub(super) fn local_places(text: &str) -> Vec<LocalPlace> {
     let of = settings(text).into_iter();
     of.filter_map(|setting| LocalPlace::of(&setting.section, &setting.key, &setting.value)).collect()
 }
 
-/// The path that an address is, as git tells one from the address of a machine.
+/// The path in an address, if git takes the address for a path and not for a host.
 fn local_path(address: &str) -> Option<String> {
     let lower = address.to_lowercase();
     if lower.starts_with("file:") {
@@ -71,9 +71,9 @@ fn local_path(address: &str) -> Option<String> {
     match address {
         "" => None,
         _ if is_remote => None,
-        // Git looks for the home of its user, or of another one.
+        // Git expands this to a home directory, the user's or another one.
         _ if address.starts_with('~') => Some(ELSEWHERE.to_owned()),
-        // From which of its work trees is not known.
+        // It may be relative to any of the work trees.
         _ if !address.starts_with('/') && address.split('/').any(|part| part == "..") => {
             Some(ELSEWHERE.to_owned())
         }
@@ -81,7 +81,7 @@ fn local_path(address: &str) -> Option<String> {
     }
 }
 
-/// Whether there is a link on the way, or at its end.
+/// Whether there is a link on the way, or at the end.
 pub(super) fn has_link(path: &Path) -> bool {
     let mut way = PathBuf::new();
     path.components().any(|part| match part {

@@ -1,4 +1,5 @@
-//! Names and bytes as texts and back, whatever bytes they are: each byte is the character of its number.
+//! Stores names and bytes as text and back, whatever bytes they are: each byte becomes the character of its
+//! number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};

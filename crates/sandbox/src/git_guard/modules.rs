@@ -1,5 +1,5 @@
-//! Repositories that indexes and pointers lead to, wherever in the roots they lie: `git status` goes into each
-//! and follows its configuration.
+//! Repositories that indexes and pointers lead to, wherever in the roots they lie: `git status` enters each one
+//! and obeys its configuration.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -24,11 +24,11 @@ use crate::git_index::{self, IndexParts};
 use crate::limits::{GIT_GUARD_MODULES, GIT_INDEX_BYTES};
 use crate::sandbox::is_always_read_only;
 
-/// A root that is looked at.
+/// A root that we look at.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RootPlace<'a> {
     pub(super) handle: &'a OwnedFd,
-    /// Where it really is.
+    /// Its real path.
     pub(super) real: &'a Path,
 }
 
@@ -38,13 +38,14 @@ type At = (usize, PathBuf);
 /// A repository, and a work tree of it.
 type WorkTree = (At, At);
 
-/// The state of every root, with all that leads from one into another. `known` has one for each root.
+/// The state of every root, including what leads from one root into another. `known` has one entry for each
+/// root.
 fn look(places: &[RootPlace<'_>], known: &[KnownPaths]) -> Vec<RootState> {
     look_by(places, known, RootState::of)
 }
 
-/// What is known of git alone, without a search: every repository of the roots has been found before, or is
-/// found by the times of directories.
+/// What concerns only git, without a search: earlier looks or the times of directories have found every
+/// repository of the roots.
 pub(super) fn look_at_repositories(places: &[RootPlace<'_>]) -> Vec<RootState> {
     let known = |place: &RootPlace<'_>| {
         KnownPaths::default().with_repositories(&overview(place.handle).repositories).0
@@ -74,8 +75,8 @@ fn look_by(
     looking.states
 }
 
-/// The same with every repository that lies in the roots, however deep. Lists nothing of a root that no command
-/// can write.
+/// The same with every repository in the roots, however deep. Lists nothing of a root that no command can
+/// write.
 pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) -> Vec<RootState> {
     let overviews = places.iter().map(|place| match is_always_read_only(place.real) {
         true => RootOverview::default(),
@@ -88,7 +89,7 @@ pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) 
     let mut states = look(places, &known);
     let overviews = overviews.into_iter().zip(too_many);
     for ((state, place), (overview, too_many)) in states.iter_mut().zip(places).zip(overviews) {
-        // No project has so many: what a command adds and nothing else leads to is set aside.
+        // No project has so many. If a command adds one and only the search finds it, we set it aside.
         let is_unmet = |path: &PathBuf| {
             let is_aside = path.file_name().is_some_and(|name| name.as_bytes().starts_with(b".git.disabled"));
             !is_aside && !state.repositories.contains_key(path) && !state.pointers.contains_key(path)
@@ -107,12 +108,12 @@ pub(super) fn look_everywhere(places: &[RootPlace<'_>], known: Vec<KnownPaths>) 
 struct Search<'a> {
     places: &'a [RootPlace<'a>],
     states: Vec<RootState>,
-    /// All that were found.
+    /// All work trees that we found.
     trees: Vec<WorkTree>,
 }
 
 impl Search<'_> {
-    /// Adds what pointers and indexes lead to, those of modules in modules included.
+    /// Adds what pointers and indexes lead to, including modules within modules.
     fn follow(&mut self) {
         let mut open = self.trees();
         let mut left = GIT_GUARD_MODULES;
@@ -127,7 +128,7 @@ impl Search<'_> {
         }
     }
 
-    /// What its user's configuration of git names in a root.
+    /// What the user's git configuration names in a root.
     fn named(&self, root: usize, general: &[PathBuf]) -> NamedPaths {
         let absolute = |(root, path): &At| self.places[*root].real.join(path);
         let trees = self.trees.iter().map(|(git, tree)| {
@@ -152,7 +153,7 @@ impl Search<'_> {
 
     /// Adds the `.git` of a module, if there is one.
     fn visit(&mut self, root: usize, path: PathBuf, left: &mut usize) -> Vec<WorkTree> {
-        // Names without a repository count for nothing: they must not push out others.
+        // Names without a repository do not count, so that they cannot push out others.
         let Some(kind) = self.unmet(root, &path) else { return Vec::new() };
         if *left == 0 {
             self.states[root].unseen.insert(path, NotSeen::TooMany);
@@ -162,10 +163,10 @@ impl Search<'_> {
         self.meet(root, path, kind)
     }
 
-    /// The modules in the roots, each by its `.git`, of repositories that lie outside: a root may be a part of
-    /// a work tree, or a linked one.
+    /// The modules in the roots, each by its `.git`, of repositories outside: a root may be a part of a work
+    /// tree, or a linked one.
     fn governed(&self) -> Vec<At> {
-        // One that can't be read is noted where its configuration is looked for.
+        // A pointer that we cannot read is reported where we look for its configuration.
         let trees = self.places.iter().flat_map(|place| governing(place.real));
         let mut trees: Vec<(&Path, PathBuf)> =
             trees.filter_map(|(tree, git)| Some((tree, git.ok()?))).collect();
@@ -186,7 +187,7 @@ impl Search<'_> {
         found
     }
 
-    /// What the search has found, with the work trees of each.
+    /// What the search found, with the work trees of each.
     fn trees(&mut self) -> VecDeque<WorkTree> {
         let mut found = VecDeque::new();
         for root in 0..self.states.len() {
@@ -206,14 +207,14 @@ impl Search<'_> {
         found
     }
 
-    /// What a `.git` is that was not looked at yet.
+    /// The kind of a `.git` that we have not looked at yet.
     fn unmet(&self, root: usize, path: &Path) -> Option<FileType> {
         let state = &self.states[root];
         if state.repositories.contains_key(path) || state.pointers.contains_key(path) {
             return None;
         }
         let handle = self.places[root].handle;
-        // Most names are files: that is seen at once.
+        // Most names are files, which this tells at once.
         fs::statat(handle, path, AtFlags::SYMLINK_NOFOLLOW).ok()?;
         let directory = enter(handle, &tree_of(path)).ok()?;
         let stat = fs::statat(&directory, ".git", AtFlags::SYMLINK_NOFOLLOW).ok()?;
@@ -252,7 +253,7 @@ impl Search<'_> {
         trees
     }
 
-    /// The repository whose configuration another shares.
+    /// Adds the repository whose configuration another one shares.
     fn share(&mut self, git: &At) {
         if let Some(shared) = self.repository(git).and_then(|found| self.shared_by(git, found)) {
             self.add(&shared);
@@ -264,8 +265,8 @@ impl Search<'_> {
         self.locate(git.0, &git.1, &path_in(text))
     }
 
-    /// Work trees that the configuration of a repository names, where git looks for modules, or its `gitdir`:
-    /// linked ones may lie deeper than any search.
+    /// The work trees that a repository's configuration names, where git looks for modules, or its `gitdir`:
+    /// linked work trees may lie deeper than any search.
     fn configured(&self, git: At) -> Vec<WorkTree> {
         let Some(found) = self.repository(&git) else { return Vec::new() };
         let texts = ["config", "config.worktree"].map(|name| found.control.get(OsStr::new(name)));
@@ -293,8 +294,8 @@ impl Search<'_> {
         }
     }
 
-    /// Where git comes from a directory of a root by a path, links included, if that is in a root: its own, or
-    /// another.
+    /// Where git gets from a directory of a root by a path, following links, if that is in this root or another
+    /// one.
     fn locate(&self, root: usize, directory: &Path, path: &Path) -> Option<At> {
         let real = self.places[root].real.join(directory).join(path).canonicalize().ok()?;
         let in_root =
@@ -318,10 +319,10 @@ impl Search<'_> {
     }
 }
 
-/// The modules in the index of a repository and in the files that it may share with others.
+/// The modules in a repository's index and in the files that it may share with others.
 struct IndexedModules {
     names: Vec<PathBuf>,
-    /// Files that were not read, or not to their end. Without a name: they could not be listed.
+    /// Files that we did not read completely. Without a name if we could not list them.
     unseen: Vec<(OsString, NotSeen)>,
 }
 
@@ -340,7 +341,7 @@ impl IndexedModules {
             let index = match read(git, name) {
                 Ok(index) => index,
                 Err(error) => {
-                    // A file that is closed by its mode is closed to git, too.
+                    // A file whose mode keeps us out keeps git out, too.
                     found.unseen.extend(not_seen(error).map(|_| (name.to_owned(), NotSeen::Failed)));
                     continue;
                 }
@@ -360,7 +361,7 @@ fn tree_of(git: &Path) -> PathBuf {
     git.parent().unwrap_or(Path::new("")).to_path_buf()
 }
 
-/// What a `.git` that is no directory says, byte by byte as git reads it.
+/// The content of a `.git` that is no directory, byte by byte as git reads it.
 pub(super) fn pointed_at(piece: &ControlFile) -> Option<PathBuf> {
     match piece {
         ControlFile::Text(text) => Some(path_in(text.strip_prefix(b"gitdir: ")?)),
@@ -369,14 +370,14 @@ pub(super) fn pointed_at(piece: &ControlFile) -> Option<PathBuf> {
     }
 }
 
-/// A path that is the text of a file: git takes off line ends only, and stops at a NUL.
+/// A path that is the whole text of a file: git removes only line ends, and stops at a NUL.
 fn path_in(text: &[u8]) -> PathBuf {
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
     let end = text.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r')).map_or(0, |last| last + 1);
     PathBuf::from(OsStr::from_bytes(&text[..end]))
 }
 
-/// One that is longer than the bound is cut one byte behind it.
+/// A file beyond the limit is cut one byte after it.
 fn read(directory: &OwnedFd, name: &OsStr) -> Result<Vec<u8>, Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(fs::openat(directory, name, flags, Mode::empty())?);

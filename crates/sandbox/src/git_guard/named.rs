@@ -1,10 +1,10 @@
-//! Files in the roots that its user's own configuration of git names: hooks (`core.hooksPath`), other
+//! Files in the roots that the user's own git configuration names: hooks (`core.hooksPath`), other
 //! configuration (`include.path`), programs and scripts (`core.fsmonitor`, filters, aliases). Git runs or obeys
-//! them when its user calls it.
+//! them when the user calls it.
 //!
-//! Every configuration counts that git would read: the machine's, the user's, and those of the repositories,
-//! with all they include, whatever the condition, for each work tree. Only looks: which of them were changed is
-//! for `undo` to say.
+//! Considers every configuration that git would read: the machine's, the user's, and those of the repositories,
+//! with everything they include, whatever the condition, for each work tree. Only looks: `undo` decides which
+//! of them were changed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -22,11 +22,11 @@ use crate::limits::{GIT_CONFIG_BYTES, GIT_CONFIG_FILES, NAMED_BY_GIT};
 use crate::paths::normal;
 use crate::regular_file;
 
-/// Something that its user's own programs run or read, as it is in a root.
+/// A file or directory in a root that the user's own programs run or read, in its current state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NamedPath {
     pub(super) origin: NameOrigin,
-    /// `None` where nothing is.
+    /// `None` if there is nothing.
     pub(super) held: Option<ProtectedCopy>,
 }
 
@@ -34,8 +34,8 @@ pub(super) struct NamedPath {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct NameOrigin {
     pub(super) by: NamedBy,
-    /// The repository, by its `.git` below the same root: what a new one names was not known before. Empty if
-    /// it lies elsewhere.
+    /// The repository, by its `.git` below the same root: what a new repository names was not known before.
+    /// Empty if it lies elsewhere.
     #[serde(with = "lossless::path")]
     pub(super) repository: PathBuf,
 }
@@ -44,11 +44,11 @@ pub(super) struct NameOrigin {
 pub(super) enum NamedBy {
     /// A link of the home.
     Home,
-    /// A setting of git: a file, or a directory with all that is in it.
+    /// A setting of git: a file, or a directory with everything in it.
     Setting,
-    /// The same for a directory of programs that git runs only when it changes something.
+    /// A setting with a directory of programs that git runs only when it changes something.
     Hooks,
-    /// A command in a setting of git: a file only.
+    /// A command in a setting of git: only a file counts.
     Command,
 }
 
@@ -62,13 +62,13 @@ impl NamedPath {
 /// Keys whose value is a directory of programs.
 const DIRECTORIES: [(&str, &str); 2] = [("core", "hookspath"), ("init", "templatedir")];
 
-/// Sections with files of more configuration.
+/// Sections that name more files of configuration.
 const INCLUDES: [(&str, &str); 2] = [("include", "path"), ("includeif", "path")];
 
 /// Keys whose files decide no more than `.gitattributes` and `.gitignore` beside them, which anyone may write.
 const LISTS: [(&str, &str); 2] = [("core", "attributesfile"), ("core", "excludesfile")];
 
-/// What every repository obeys, whoever it belongs to.
+/// The configuration that every repository obeys, with any owner.
 pub(super) fn general_files() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let home = std::env::home_dir();
@@ -84,11 +84,11 @@ pub(super) fn general_files() -> Vec<PathBuf> {
     global.into_iter().chain([system]).collect()
 }
 
-/// A work tree, the repositories that govern it, and how a root calls it.
+/// A work tree, the repositories that govern it, and its name in the root.
 pub(super) struct GovernedTree<'a> {
     /// Where it is.
     pub(super) tree: PathBuf,
-    /// Its repository, and the one whose configuration that shares, each with its place.
+    /// Its repository, and the one whose configuration that shares, each with its path.
     pub(super) repositories: Vec<(PathBuf, &'a RepositoryState)>,
     /// As in `NameOrigin`.
     pub(super) repository: PathBuf,
@@ -96,12 +96,12 @@ pub(super) struct GovernedTree<'a> {
 
 /// One look at the configurations that govern a root's work trees.
 pub(super) struct Names<'a> {
-    /// The root as it really is.
+    /// The root's real path.
     real: &'a Path,
     home: Option<PathBuf>,
     /// Files that every repository obeys.
     general: &'a [PathBuf],
-    /// What was read: most repositories obey the same files.
+    /// The files we have read, because most repositories obey the same ones.
     texts: BTreeMap<PathBuf, ConfigurationText>,
     found: NamedPaths,
 }
@@ -111,9 +111,9 @@ pub(super) struct Names<'a> {
 pub(super) struct NamedPaths {
     /// By path below the root.
     pub(super) origins: BTreeMap<PathBuf, NameOrigin>,
-    /// Repositories, as in `NameOrigin`, of which not everything is known: they name too much.
+    /// Repositories, as in `NameOrigin`, that name too much for us to know all of it.
     pub(super) cut: BTreeSet<PathBuf>,
-    /// Files that git would read, and we could not: what they name is not known.
+    /// Files that git would read and we could not, so that we do not know what they name.
     pub(super) unread: BTreeSet<PathBuf>,
 }
 
@@ -127,11 +127,11 @@ struct ConfigurationText {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coverage {
     Whole,
-    /// It is too large, or could not be read at all.
+    /// The file is too large, or we could not read it at all.
     InPart,
 }
 
-/// For which work tree a configuration is read, and the files that were read for it.
+/// The work tree for which we read a configuration, and the files that we have read for it.
 struct Reading<'a> {
     tree: &'a Path,
     repository: &'a Path,
@@ -139,12 +139,12 @@ struct Reading<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Below the root, relative to it.
+    /// Only names below the root, relative to it.
     pub(super) fn of(real: &'a Path, trees: &[GovernedTree<'_>], general: &'a [PathBuf]) -> NamedPaths {
         let home = std::env::home_dir();
         let (texts, found) = (BTreeMap::new(), NamedPaths::default());
         let mut names = Self { real, home, general, texts, found };
-        // Only to read them first: what a repository includes must not keep these from being read.
+        // Only to read them first: a repository's includes must not use up the limit before them.
         names.governing();
         names.found = NamedPaths::default();
         for GovernedTree { tree, repositories, repository } in trees {
@@ -162,8 +162,8 @@ impl<'a> Names<'a> {
         names.found
     }
 
-    /// The repository that the root belongs to, which may lie above it or, for a linked work tree, elsewhere;
-    /// without any, what every repository obeys.
+    /// The repository that contains the root, which may lie above it or, for a linked work tree, elsewhere;
+    /// without one, what every repository obeys.
     fn governing(&mut self) {
         let (tree, own) = match governing(self.real).next() {
             Some((tree, Ok(git))) => {
@@ -204,7 +204,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// `directory`: where the configuration lies.
+    /// `directory` is the configuration's directory.
     fn text(&mut self, text: &str, directory: &Path, reading: &mut Reading<'_>) {
         for setting in settings(text) {
             let Setting { section, key, value, .. } = &setting;
@@ -223,7 +223,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A text for a shell: every file that it may name, there or not.
+    /// A text for a shell: adds every file that it may name, whether or not it exists.
     fn command(&mut self, value: &str, reading: &Reading<'_>) {
         let home = self.home.clone();
         for path in paths_in(value, reading.tree, home.as_deref()) {
@@ -231,8 +231,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// A value of which it is not known what it means: what it names of the files that are there, and `./run`
-    /// even if that is missing, but no directory.
+    /// A value whose meaning we do not know: adds the existing files that it names, and `./run` even if that is
+    /// missing, but no directory.
     fn value(&mut self, value: &str, reading: &Reading<'_>) {
         let is_separator = |c: char| c.is_whitespace() || "'\"`;|&()<>=$!{}".contains(c);
         for word in value.split(is_separator).filter(|word| !word.is_empty()).chain([value]) {
@@ -252,8 +252,8 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// What of the way there, and of what it leads to, lies below the root. What lies in `.git` is compared
-    /// with it.
+    /// Adds the part of the way there, and of its target, that lies below the root. The check of `.git` covers
+    /// what lies in it.
     fn add(&mut self, path: &Path, by: NamedBy, reading: &Reading<'_>) {
         for below in steps_below(self.real, path) {
             let is_git = below.components().any(|name| name.as_os_str() == ".git");
@@ -266,7 +266,7 @@ impl<'a> Names<'a> {
             }
             let origin = NameOrigin { by, repository: reading.repository.to_owned() };
             let found = self.found.origins.entry(below).or_insert(origin);
-            // A directory counts with all that is in it.
+            // As a directory it counts with everything in it.
             if by != NamedBy::Command && found.by == NamedBy::Command {
                 found.by = by;
             }
@@ -275,7 +275,7 @@ impl<'a> Names<'a> {
 }
 
 impl ConfigurationText {
-    /// Without a text where no file is.
+    /// Without a text if there is no file.
     fn of(file: &Path) -> Self {
         match regular_file::read_if_there(file, GIT_CONFIG_BYTES) {
             Ok(bytes) => {
@@ -289,16 +289,16 @@ impl ConfigurationText {
     }
 }
 
-/// A file that says where a repository is and that could not be read.
+/// A file that says where a repository is and that we could not read.
 #[derive(Debug)]
 pub(super) struct UnreadPointer(pub(super) PathBuf);
 
-/// The work trees that a directory lies in, the innermost first, each with its repository.
+/// The work trees around a directory, the innermost first, each with its repository.
 pub(super) fn governing(directory: &Path) -> impl Iterator<Item = (&Path, Result<PathBuf, UnreadPointer>)> {
     directory.ancestors().filter_map(|tree| Some((tree, git_directory(&tree.join(".git")).transpose()?)))
 }
 
-/// Where `.git` is, or where the file of that name leads.
+/// Where `.git` is, or where a file of that name leads.
 fn git_directory(git: &Path) -> Result<Option<PathBuf>, UnreadPointer> {
     if git.is_dir() {
         return Ok(Some(git.to_owned()));
@@ -308,13 +308,13 @@ fn git_directory(git: &Path) -> Result<Option<PathBuf>, UnreadPointer> {
     Ok(named.zip(git.parent()).map(|(named, tree)| normal(&tree.join(named.trim()))))
 }
 
-/// What the work trees of a repository share.
+/// The directory that the work trees of a repository share.
 pub(super) fn common_directory(git: &Path) -> Result<PathBuf, UnreadPointer> {
     let text = pointer(&git.join("commondir"))?;
     Ok(text.map_or_else(|| git.to_owned(), |text| normal(&git.join(text.trim()))))
 }
 
-/// A command may have put a pipe in its place.
+/// Reads safely, because a command may have put a pipe in its place.
 fn pointer(file: &Path) -> Result<Option<String>, UnreadPointer> {
     let read = regular_file::read_if_there(file, GIT_CONFIG_BYTES);
     let bytes = read.map_err(|_| UnreadPointer(file.to_owned()))?;

@@ -33,8 +33,8 @@ fn undone_rows() -> impl Iterator<Item = &'static ProtectedName> {
         .filter(|row| row.place == Where::Anywhere && row.missing == WhenMissing::Undone)
 }
 
-/// Entries that a protected name with a wildcard fits. All of them: many others must not hide one. In a home
-/// that is a root some are place-holders.
+/// Entries that match a protected name with a wildcard. Returns all of them, so that many others cannot hide
+/// one. In a home that is a root, some are place-holders.
 pub(super) fn with_wildcards(directory: &OwnedFd) -> Vec<OsString> {
     let rows: Vec<&ProtectedName> = undone_rows().filter(|row| row.has_wildcard()).collect();
     let entries = fs::Dir::read_from(directory).into_iter().flatten().flatten();

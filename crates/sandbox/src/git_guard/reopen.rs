@@ -1,5 +1,5 @@
-//! Directories that a command has closed to their owner by their mode: they are opened again, so that nothing
-//! hides in them.
+//! Directories whose mode a command has changed to keep even their owner out: opens them again, so that nothing
+//! can hide in them.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -14,8 +14,8 @@ use crate::platform::{hold_directory, mode_from, mode_of, set_mode};
 /// What an owner needs to list, enter and change a directory.
 const OWNER: u32 = 0o700;
 
-/// Opens a directory of a root and those on the way there; gives the mode of the first that was closed. An
-/// error where that is not ours to change. Follows no link.
+/// Opens a directory of a root and those on the way there; returns the mode of the first closed one. An error
+/// if we may not change the mode. Follows no link.
 pub(super) fn reopen(root: &OwnedFd, path: &Path) -> Result<Option<u32>, Errno> {
     let mut closed = open_to_owner(root)?;
     let mut inner = hold_directory(root, OsStr::new("."))?;
@@ -26,21 +26,21 @@ pub(super) fn reopen(root: &OwnedFd, path: &Path) -> Result<Option<u32>, Errno> 
     Ok(closed)
 }
 
-/// Gives its owner every right to a directory that is held open; the mode it had, where that was less.
+/// Gives the owner every right to an open directory; returns its old mode if that was less.
 pub(super) fn open_to_owner(directory: &OwnedFd) -> Result<Option<u32>, Errno> {
     let Some(mode) = closed_mode(directory)? else { return Ok(None) };
     set_mode(directory, mode_from(mode | OWNER))?;
     Ok(Some(mode))
 }
 
-/// Whether even its owner can't list or enter it. To root it is open all the same, but not to a command of
-/// root.
+/// Whether even the owner cannot list or enter it. Root can enter it all the same, but a command of root
+/// cannot.
 pub(super) fn is_closed(directory: &OwnedFd) -> bool {
     let lacks = |mode: u32| mode & 0o500 != 0o500;
     closed_mode(directory).is_ok_and(|mode| mode.is_some_and(lacks))
 }
 
-/// The mode of a directory of ours that lacks something.
+/// The mode of our own directory, if it lacks a right for its owner.
 fn closed_mode(directory: &OwnedFd) -> Result<Option<u32>, Errno> {
     let stat = fs::fstat(directory)?;
     let mode = mode_of(&stat) & 0o7777;

@@ -1,4 +1,4 @@
-//! What of the repositories in a root decides what git runs, read without following a link. Changes nothing.
+//! What in the repositories of a root decides what git runs, read without following links. Changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -21,70 +21,70 @@ use super::unseen::{NotSeen, note_unseen};
 use crate::limits::{GIT_GUARD_DEPTH, GIT_GUARD_DIRECTORIES, NESTED_DEPTH};
 use crate::platform::{device_of, mode_of, path_of};
 
-/// Never looked into: large, and made by programs.
+/// Never searched: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build", ".venv"];
 
-/// The files of a repository that say where the rest is and what runs.
+/// The files of a repository that name its other parts and what runs.
 const CONTROL: [&str; 6] =
     ["config", "config.worktree", "commondir", "HEAD", "objects/info/alternates", "gitdir"];
 
-/// Directories of files that each name a remote, in an old way that git still reads and writes no more.
+/// Directories with one file per remote, an old form that git still reads and no longer writes.
 pub(super) const REMOTES: [&str; 2] = ["remotes", "branches"];
 
-/// Where no repository lies in another: directories that git fills itself.
+/// Directories that git fills itself, where no repository lies in another.
 const FILLED: [&str; 9] =
     ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches", "remotes"];
 
-/// Paths are relative to the root.
+/// All paths are relative to the root.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct RootState {
-    /// Directories that git takes for repositories, those of modules and other work trees included.
+    /// Directories that git takes for repositories, including those of modules and other work trees.
     #[serde(with = "lossless::map")]
     pub(super) repositories: BTreeMap<PathBuf, RepositoryState>,
-    /// Entries `.git` that are no directory.
+    /// Entries `.git` that are not directories.
     #[serde(with = "lossless::map")]
     pub(super) pointers: BTreeMap<PathBuf, ControlFile>,
-    /// Protected names at the top that have no place-holder. Of those that no mount holds either, what is
-    /// in them.
+    /// Protected names at the top that have no place-holder. With their content, if no mount protects them
+    /// either.
     #[serde(with = "lossless::map")]
     pub(super) protected: BTreeMap<PathBuf, Option<ControlFile>>,
     /// Protected names below the top.
     pub(super) below: Below,
-    /// What its user's configuration of git and links of the home name in the root, as it is.
+    /// What the user's git configuration and links of the home name in the root, in its current state.
     #[serde(with = "lossless::map", default)]
     pub(super) named: BTreeMap<PathBuf, NamedPath>,
-    /// What could not be looked into, those of `RepositoryState` not included.
+    /// What we could not look into, without the entries of `RepositoryState`.
     #[serde(with = "lossless::map", default)]
     pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
     /// Files that control git and have other names elsewhere.
     #[serde(with = "lossless::set", default)]
     pub(super) hard_linked: BTreeSet<PathBuf>,
-    /// Files that say what its user's git runs or reads and that could not be read, by their whole paths.
+    /// Files that say what the user's git runs or reads and that we could not read, by their whole paths.
     #[serde(with = "lossless::set", default)]
     pub(super) unread: BTreeSet<PathBuf>,
-    /// Where a home lies below the top: names with wildcards in it are protected as at the top.
+    /// Where a home lies below the top: there, names with wildcards are protected as at the top.
     #[serde(with = "lossless::optional_path", default)]
     pub(super) home: Option<PathBuf>,
-    /// A directory that nothing has looked into, since there are too many.
+    /// A directory that we did not look into, because there are too many.
     #[serde(skip)]
     pub(super) unreached: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RepositoryState {
-    /// Device and inode of its directory: the same wherever that is moved.
+    /// Device and inode of its directory, which stay the same when it moves.
     #[serde(default)]
     pub(super) directory: (u64, u64),
-    /// Those of `CONTROL` that are there, and what lies in `REMOTES`.
+    /// The existing files of `CONTROL`, and the content of `REMOTES`.
     #[serde(with = "lossless::map")]
     pub(super) control: BTreeMap<OsString, ControlFile>,
     /// Hooks that git would run.
     #[serde(with = "lossless::map")]
     pub(super) hooks: BTreeMap<OsString, ProtectedEntry>,
-    /// Links below it, and not below another repository in it: only `look_everywhere` finds them.
+    /// Links in it, but not in another repository inside it: only `look_everywhere` finds them.
     #[serde(with = "lossless::set")]
     pub(super) links: BTreeSet<PathBuf>,
-    /// What in it could not be looked into.
+    /// What in it we could not look into.
     #[serde(with = "lossless::map", default)]
     pub(super) unseen: BTreeMap<PathBuf, NotSeen>,
     /// Whether its configuration puts a work tree, or a repository to push to, behind a link.
@@ -98,14 +98,14 @@ pub(super) enum ControlFile {
     Text(Vec<u8>),
     #[serde(with = "lossless::path")]
     Link(PathBuf),
-    /// Too large to be kept: its size and the time of its last change.
+    /// Too large to keep: its size and the time of its last change.
     Large(i64, i64, i64),
-    /// A directory, or not to be read.
+    /// A directory, or not readable.
     Other,
 }
 
 impl ControlFile {
-    /// What it says, if it was read to its end.
+    /// Its text, if we read it completely.
     pub(super) fn text(&self) -> Option<&[u8]> {
         match self {
             Self::Text(text) => Some(text),
@@ -118,8 +118,8 @@ pub(super) const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl RootState {
-    /// Breadth first, so that a bounded search sees what is near: protected names. Repositories that are
-    /// farther away are `known`. Does not go where indexes and pointers lead.
+    /// Breadth first, so that a bounded search sees what is near, which are the protected names. `known` adds
+    /// repositories that are farther away. Does not follow indexes and pointers.
     pub(super) fn of(root: &OwnedFd, known: &KnownPaths) -> Self {
         let mut state =
             Self { protected: protected_at_top(root), home: known.home.clone(), ..Self::default() };
@@ -173,7 +173,7 @@ impl RootState {
         state
     }
 
-    /// Only of those repositories that are `known`, and of the root if it is one itself.
+    /// Only the `known` repositories, and the root if it is one itself.
     pub(super) fn of_repositories(root: &OwnedFd, known: &KnownPaths) -> Self {
         let mut state = Self::default();
         state.revisit(root, known);
@@ -194,7 +194,7 @@ impl RootState {
         }
     }
 
-    /// What is named now and what was known to be named before.
+    /// What is named now and what was named before.
     pub(super) fn look_at_named(
         &mut self,
         root: &OwnedFd,
@@ -234,7 +234,7 @@ impl RootState {
         }
     }
 
-    /// Everything that could not be looked into.
+    /// Everything that we could not look into.
     pub(super) fn all_unseen(&self) -> BTreeMap<PathBuf, NotSeen> {
         let inner = self.repositories.iter().flat_map(|(path, repository)| {
             let at =
@@ -256,12 +256,12 @@ impl RootState {
             FileType::RegularFile | FileType::Symlink => {
                 self.pointers.extend(piece(directory, Path::new(name)).map(|piece| (path, piece)));
             }
-            // A place-holder of the sandbox, or nothing that git opens.
+            // A place-holder of the sandbox, or an entry that git does not open.
             _ => {}
         }
     }
 
-    /// A repository, and those of its modules and other work trees.
+    /// Adds a repository, and those of its modules and other work trees.
     pub(super) fn add(&mut self, path: PathBuf, git: &OwnedFd) {
         let mut repository = RepositoryState::of(git);
         for inner in inner_repositories(git, &mut repository.unseen) {
@@ -286,8 +286,8 @@ fn is_looked_into(name: &OsStr) -> bool {
     !SKIPPED.iter().any(|skipped| name == *skipped)
 }
 
-/// Modules may lie in each other, and have names with slashes in them. What looks like a repository hides none
-/// below it.
+/// Modules may lie within each other, and have names with slashes. An entry that looks like a repository does
+/// not hide those below it.
 fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open: VecDeque<_> = ["modules", "worktrees"].map(|name| (PathBuf::from(name), 0)).into();
@@ -313,7 +313,7 @@ fn inner_repositories(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) ->
 }
 
 impl RepositoryState {
-    /// Where its configuration leads, by words. `path`: where it is itself.
+    /// The paths in its configuration, by the words alone. `path` is the repository's own path.
     fn places(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
         let texts = ["config", "config.worktree"].map(|name| self.control.get(OsStr::new(name)));
         let texts =
@@ -334,7 +334,7 @@ impl RepositoryState {
     }
 }
 
-/// The entries of a directory of a repository. What can't be listed, or not to its end, is noted.
+/// The entries of a directory of a repository. Notes it if we cannot list them, or not all of them.
 fn listed(
     git: &OwnedFd,
     path: &Path,
@@ -348,13 +348,13 @@ fn listed(
     Some(entries)
 }
 
-/// What git would run of `hooks`: what is executable and no example.
+/// The hooks that git would run: executable files that are no examples.
 fn hooks(git: &OwnedFd, unseen: &mut BTreeMap<PathBuf, NotSeen>) -> BTreeMap<OsString, ProtectedEntry> {
     let path = Path::new("hooks");
     let entries = listed(git, path, unseen).unwrap_or_default();
     let Ok(directory) = enter(git, path) else { return BTreeMap::new() };
     let running = entries.into_iter().filter_map(|(name, _)| {
-        // Git runs neither examples nor what was set aside.
+        // Git runs neither examples nor what we set aside.
         let text = name.to_string_lossy();
         let is_example = text.ends_with(".sample") || text.contains(super::undo::ASIDE);
         let stat = fs::statat(&directory, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;

@@ -1,4 +1,4 @@
-//! Each trick is shown to work on the real git first, and then to be undone.
+//! Each trick first works on the real git, and then we undo it.
 
 mod anywhere;
 mod edits_between;
@@ -58,7 +58,7 @@ impl Project {
         )
     }
 
-    /// Whether something ran, or was written, that its user has not asked for.
+    /// Whether something ran, or was written, without the user asking for it.
     fn is_harmed(&self) -> bool {
         self.base.join("canary").exists() || self.base.join("victims").read_dir().unwrap().next().is_some()
     }
@@ -66,7 +66,7 @@ impl Project {
 
 const CONFIG: &str = "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = %s\\n' \"$BASE/run\"";
 
-/// What a command does, and what its user does afterwards.
+/// What a command does, and what the user does afterwards.
 fn tricks() -> Vec<(&'static str, String, &'static str)> {
     let evil = format!("mkdir -p evil/objects evil/refs && {CONFIG} > evil/config");
     let bare = |at: &str| {
@@ -80,7 +80,7 @@ fn tricks() -> Vec<(&'static str, String, &'static str)> {
             "git init -q --bare node_modules/e.git && cp \"$BASE/run\" node_modules/e.git/hooks/pre-receive && {named}"
         )
     };
-    // Made first, tied to the index then, configured at last.
+    // Created first, then added to the index, configured last.
     let module = |at: &str| {
         format!(
             "mkdir -p {at} && git init -q {at} && git -C {at} commit -q --allow-empty -m x && \
@@ -273,7 +273,7 @@ fn what_would_make_git_run_or_write_something_is_undone() {
         place.in_root(&trick);
         let told = guard.after();
         let then = place.in_root(use_of_git);
-        // What is undone is not found again.
+        // A second look does not find what we undid.
         let again = place.guard().after();
         if place.is_harmed() || told.is_none() || again.is_some() {
             wrong.push(format!("{name}: {told:?}, then {again:?}\n{then}"));
@@ -282,7 +282,7 @@ fn what_would_make_git_run_or_write_something_is_undone() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What its user has, what one command after the other does, and what its user does afterwards.
+/// What the user has, what several commands do one after the other, and what the user does afterwards.
 fn tricks_of_several() -> Vec<(&'static str, &'static str, Vec<String>, &'static str)> {
     let tie = "git -C mod commit -q --allow-empty -m x && \
                git update-index --add --cacheinfo 160000,$(git -C mod rev-parse HEAD),mod";
@@ -566,7 +566,7 @@ fn place_holders_of_a_sandbox_are_left_alone() {
     let place = Project::new();
     let guard = place.guard();
     let root = place.base.join("root");
-    // All but the first are held only in a home that is a root.
+    // Mounts protect all but the first only in a home that is a root.
     let files = [".git/config.worktree", ".envrc", "mise.local.toml"].map(|name| root.join(name));
     files.iter().for_each(|path| drop(std::os::unix::net::UnixListener::bind(path).unwrap()));
     let directory = root.join(".husky");
@@ -608,14 +608,14 @@ fn names_with_wildcards_count_in_a_home_below_the_root_too() {
         assert!(!home.join(name).exists() && home.join(format!("{name}.disabled")).exists(), "{name}");
     }
     assert!(home.join("own.code-workspace").exists() && home.join("c.txt").exists());
-    // Between two commands they are its user's.
+    // Between two commands they belong to the user.
     std::fs::write(home.join("mine.code-workspace"), "mine").unwrap();
     assert_eq!(guard("own/scratch/ses_1").after(), None);
     assert!(home.join("mine.code-workspace").exists());
 }
 
-/// What could not be undone is remembered as the entry that it was, not by its time: its user may have put
-/// another in its place right afterwards.
+/// We remember an entry that we could not undo by its identity, not by its time: the user may have put another
+/// in its place right afterwards.
 #[test]
 fn what_its_user_writes_after_something_could_not_be_undone_stays() {
     let place = Project::new();
@@ -642,7 +642,7 @@ fn what_its_user_writes_after_something_could_not_be_undone_stays() {
     assert_eq!(place.guard().after(), None);
 }
 
-/// The name of a table's row is reached over a link that a command has put above it.
+/// A protected name that is reached through a link which a command put above it.
 #[test]
 fn a_link_on_the_way_to_such_configuration_is_set_aside_itself() {
     for (link, inner) in [
@@ -704,11 +704,11 @@ fn edit_tools_leave_to_git_what_is_gits() {
 }
 
 impl Project {
-    /// As if our process had been killed while the command of this guard ran: what it kept is there, and no
-    /// process holds it.
+    /// As if our process had been killed while the command of this guard ran: the kept files exist, and no
+    /// process holds their locks.
     fn kill(&self, guard: GitGuard) {
         let kept = self.base.join("own/scratch/.sandbox/baselines");
-        // What belongs to the root and to no command stays.
+        // Files of the root that belong to no command stay.
         let is_of_command = |path: &PathBuf| {
             path.file_name().unwrap().to_string_lossy().starts_with(|first: char| first.is_ascii_hexdigit())
         };
@@ -760,7 +760,7 @@ fn what_its_user_does_after_we_were_killed_stays() {
     assert!(place.base.join("root/.git/hooks/pre-commit").exists());
 }
 
-/// A mount held them.
+/// A mount protected them.
 #[test]
 fn what_no_command_could_change_is_its_users_at_once() {
     let place = Project::new();
@@ -857,7 +857,7 @@ fn a_command_beside_another_is_compared_with_what_was_before_both() {
     assert!(second.after().unwrap().contains(".devcontainer.json"));
 }
 
-/// Several commands, each looked after.
+/// Runs several commands, each with the check after it.
 fn one_after_the_other(place: &Project, commands: &[&str]) -> Vec<String> {
     let mut told = Vec::new();
     for command in commands {
@@ -956,7 +956,7 @@ fn a_repository_deep_in_another_root_is_compared_too() {
     let setup = "mkdir -p other/node_modules/1/2/3/4/5/6/7/8 && \
                  git init -q --separate-git-dir=other/node_modules/1/2/3/4/5/6/7/8/r root/sub && git -C root/sub commit -q --allow-empty -m x";
     for trick in [
-        // A new pointer to where only the shared directory has a configuration.
+        // A new pointer to a place where only the shared directory has a configuration.
         format!(
             "rm root/sub/.git && cd other/node_modules && mkdir -p x/objects x/refs x/worktrees/y && {CONFIG} > x/config && \
              cp ../../root/.git/HEAD x/worktrees/y && echo ../.. > x/worktrees/y/commondir && \
@@ -964,7 +964,7 @@ fn a_repository_deep_in_another_root_is_compared_too() {
         ),
         "git -C root/sub config core.fsmonitor \"$BASE/run\"".to_owned(),
         "cp \"$BASE/run\" other/node_modules/1/2/3/4/5/6/7/8/r/hooks/post-index-change; touch root/sub/a; git -C root/sub add a".to_owned(),
-        // A module of it.
+        // A module within it.
         format!(
             "git init -q root/sub/target/x && git -C root/sub/target/x commit -q --allow-empty -m x && \
              git -C root/sub update-index --add --cacheinfo 160000,$(git -C root/sub/target/x rev-parse HEAD),target/x && \
@@ -988,7 +988,7 @@ fn a_repository_deep_in_another_root_is_compared_too() {
     }
 }
 
-/// As an ordinary user: what a mode forbids is forbidden to us, too.
+/// As an ordinary user, so that modes apply to us, too.
 fn without_rights<T: Send>(act: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let run = scope.spawn(|| {
@@ -1060,7 +1060,7 @@ fn what_its_user_has_closed_stays_closed() {
     });
 }
 
-/// Its guard has marked what was kept: it says when the command ended, to the moment.
+/// Its guard has marked the kept file, which tells exactly when the command ended.
 #[test]
 fn what_its_user_does_right_after_the_commands_end_stays() {
     let place = Project::new();

@@ -1,5 +1,5 @@
 //! Undoes what a command left in the repositories of a root and what would make git run or write something
-//! elsewhere. Nothing is lost: what is taken away stays beside its place under another name, unless it was a
+//! elsewhere. Loses nothing: keeps what it removes beside the old place under another name, unless it was a
 //! link.
 
 mod authors;
@@ -32,25 +32,25 @@ use places::FormerPlaces;
 
 const CONFIGURATION: &str = "is configuration that only the user may make";
 
-/// Behind the name of what is set aside.
+/// Suffix of what we set aside.
 pub(super) const ASIDE: &str = ".disabled";
 
 pub(super) struct Undo<'a> {
     root: &'a OwnedFd,
-    /// Where the root is, as it really is.
+    /// The root's real path.
     real: &'a Path,
     /// All roots that the command may have written in.
     within: &'a [RootPlace<'a>],
     before: &'a RootState,
-    /// Of a command that ended some time ago: its user may have changed something since.
+    /// For a command that ended some time ago: the user may have changed something since.
     left: Option<&'a Authorship>,
     told: Findings,
-    /// What could not be taken away.
+    /// What we could not remove.
     unfinished: RefCell<Leftovers>,
 }
 
 impl<'a> Undo<'a> {
-    /// `at`: which of the roots it is.
+    /// `at` is the index of the root.
     pub(super) fn new(within: &'a [RootPlace<'a>], at: usize, before: &'a RootState) -> Self {
         let RootPlace { handle: root, real } = within[at];
         let (told, unfinished) = (Findings::default(), RefCell::default());
@@ -68,7 +68,7 @@ impl<'a> Undo<'a> {
     pub(super) fn compare(&mut self, after: &RootState) {
         self.unseen(after);
         self.unread(after);
-        // The innermost first: what is renamed takes along what lies in it.
+        // The innermost first, because renaming a directory moves what lies in it.
         for (path, repository) in after.repositories.iter().rev() {
             let was = self.moved_from(path, repository, after);
             self.repository_since(path, repository, was);
@@ -84,7 +84,7 @@ impl<'a> Undo<'a> {
         let before = &self.before.protected;
         for (path, _) in after.protected.iter().filter(|(path, now)| before.get(*path) != Some(now)) {
             let was = before.get(path).and_then(Option::as_ref);
-            // Behind a link nothing is changed: it goes itself, and with it what it leads to.
+            // Change nothing behind a link: remove the link, and with it the way there.
             let link = self.link_on_the_way(path);
             let at = link.as_deref().unwrap_or(path);
             if self.is_users(at) {
@@ -97,7 +97,7 @@ impl<'a> Undo<'a> {
             let done = match (self.is_there(at), was) {
                 (true, _) => self.replace(at, put_back),
                 (false, Some(_)) => put_back().map(|()| None),
-                // It went with a link that led to others as well.
+                // It vanished with a link that also led to others.
                 (false, None) => continue,
             };
             self.tell(at, CONFIGURATION, done);
@@ -122,17 +122,17 @@ impl<'a> Undo<'a> {
         }
     }
 
-    /// Whether there was no such repository before.
+    /// Whether this repository is new.
     fn is_new(&self, repository: &Path) -> bool {
         !self.is_known_repository(repository) && !repository.as_os_str().is_empty()
     }
 
-    /// Its user has it: it is never set aside as a whole.
+    /// The user has it, so we never set it aside as a whole.
     fn is_known_repository(&self, path: &Path) -> bool {
         self.before.repositories.contains_key(path) || self.before.pointers.contains_key(path)
     }
 
-    /// A protected name below the top, which holds something else now.
+    /// A protected name below the top, which now has other content.
     pub(super) fn put_back_held(&mut self, path: &Path, was: &ProtectedCopy) {
         if !was.is_whole() {
             return self.compare_large(path, was, CONFIGURATION);
@@ -161,7 +161,7 @@ impl<'a> Undo<'a> {
         }
     }
 
-    /// What a repository was before, in another place too if it is no longer there.
+    /// The earlier state of a repository, even if it was in another place that no longer exists.
     fn moved_from(
         &self,
         path: &Path,
@@ -209,7 +209,7 @@ impl<'a> Undo<'a> {
             if self.is_users(&path.join(name)) {
                 continue;
             }
-            // A link was removed above.
+            // An earlier step removed the link.
             if matches!(piece, ControlFile::Link(_)) {
                 self.restore(&path.join(name), was.control.get(name));
                 continue;
@@ -219,7 +219,7 @@ impl<'a> Undo<'a> {
         self.compare_places(path, now, was);
     }
 
-    /// Whether it was there before, maybe as one of another repository around this one.
+    /// Whether it was there before, perhaps as a link of a surrounding repository.
     fn was_link(&self, link: &Path) -> bool {
         self.before.repositories.iter().any(|(path, repository)| {
             link.strip_prefix(path).is_ok_and(|inner| repository.links.contains(inner))
@@ -235,7 +235,7 @@ impl<'a> Undo<'a> {
     ) {
         let path = repository.join(name);
         if let (ControlFile::Large(..), Some(ControlFile::Large(..))) = (piece, was.get(name)) {
-            // Its user's: what changed in it is not known, and it can't be put back.
+            // It is the user's, but we do not know what changed in it, and cannot restore it.
             return self.told.unchecked.push(format!("{} is too large", path.display()));
         }
         let (text, is_text) = match piece.text() {
@@ -274,14 +274,14 @@ impl<'a> Undo<'a> {
             remote if REMOTES.iter().any(|directory| Path::new(remote).starts_with(directory)) => {
                 "names a repository that git would push to"
             }
-            // Of a work tree: where its `.git` is. Git only writes there what it has made itself.
+            // For a work tree, the place of its `.git`. Git only writes there what it has made itself.
             _ => return,
         };
         let done = self.replace(&path, || self.put_back(&path, was.get(name)));
         self.tell(&path, problem, done);
     }
 
-    /// Whether it is where a repository keeps those of its work trees.
+    /// Whether it lies where a repository keeps those of its work trees.
     fn is_work_tree(&self, repository: &Path) -> bool {
         let owner = repository.parent().filter(|parent| parent.ends_with("worktrees")).and_then(Path::parent);
         let has_head = |owner: &Path| {
@@ -303,14 +303,14 @@ impl<'a> Undo<'a> {
         lines.into_iter().all(|line| {
             let named = normal(&objects.join(line));
             let is_quoted = line.starts_with('"');
-            // Both: a link below a root may lead out of it.
+            // Check both, because a link below a root may lead out of it.
             !is_quoted
                 && self.is_within(&named)
                 && named.canonicalize().map_or(true, |real| self.is_within(&real))
         })
     }
 
-    /// `done`: the name that it has now, if it still has one.
+    /// `done` is its new name, if it still has one.
     fn tell(&mut self, path: &Path, what: &str, done: Result<Option<OsString>, Errno>) {
         let name = path.display();
         match done {
@@ -325,7 +325,7 @@ impl<'a> Undo<'a> {
     }
 }
 
-/// As git takes it: a branch below `refs/`, or a commit.
+/// The forms that git accepts: a branch below `refs/`, or a commit.
 fn is_head(text: &str) -> bool {
     let text = text.trim_end();
     let is_id = text.len() >= 40 && text.bytes().all(|digit| digit.is_ascii_hexdigit());

@@ -1,4 +1,4 @@
-//! Why something of a root was not looked into, so that nobody takes it for absent. Decides nothing.
+//! Why we did not look into a part of a root, so that no code takes it for absent. Decides nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-/// Why something was not looked into.
+/// Why we did not look into something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum NotSeen {
     /// Its mode keeps even its owner out.
@@ -16,10 +16,10 @@ pub(super) enum NotSeen {
     Failed,
 }
 
-/// Only what is not there, or is a link, is nothing to look into.
+/// Only a missing entry or a link counts as nothing to look into.
 pub(super) fn not_seen(error: Errno) -> Option<NotSeen> {
     match error {
-        // The last: a socket, which no program opens as a file.
+        // The last is a socket, which no program opens as a file.
         Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NXIO => None,
         Errno::ACCESS => Some(NotSeen::Closed),
         _ => Some(NotSeen::Failed),

@@ -1,4 +1,4 @@
-//! Against what the real git writes, and against any bytes.
+//! Compares with what the real git writes, and tries arbitrary bytes.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,8 +13,8 @@ fn git(place: &Path, arguments: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// An index as git writes it: many names with common beginnings, a long one, one to be added later, two
-/// modules.
+/// An index as git writes it: many names with common beginnings, a long one, one that is only intended to be
+/// added, two modules.
 fn written(format: &str, version: &str) -> (tempfile::TempDir, Vec<u8>, Vec<String>) {
     let place = tempfile::tempdir().unwrap();
     git(place.path(), &["init", "-q", &format!("--object-format={format}"), "."]);
@@ -29,7 +29,7 @@ fn written(format: &str, version: &str) -> (tempfile::TempDir, Vec<u8>, Vec<Stri
     std::fs::write(deep, "x").unwrap();
     std::fs::write(place.path().join("later"), "x").unwrap();
     git(place.path(), &["add", "src", "deep"]);
-    // Such an entry has more flags.
+    // Such an entry has extended flags.
     git(place.path(), &["add", "--intent-to-add", "later"]);
     let id = "1".repeat(if format == "sha1" { 40 } else { 64 });
     for module in ["node_modules/x", "a"] {

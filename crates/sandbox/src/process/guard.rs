@@ -30,33 +30,33 @@ use portable as system;
 
 pub(crate) use system::close_on_exec_from;
 
-/// What a guard listens to and what passes by it. All of it must stay open until `spawn` returns.
+/// What a guard listens to and what it passes on. All of it must stay open until `spawn` returns.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wiring {
     pub(super) lifeline: RawFd,
     pub(super) report: RawFd,
-    /// Descriptors that the command's program inherits besides the standard ones; a negative number is none.
+    /// Descriptors that the command's program inherits besides the standard ones; a negative number means none.
     pub(super) inherited: Option<[RawFd; PIPE_COUNT]>,
     pub(super) reporter: Reporter,
-    /// Files that are marked when nothing of the tree is left; a negative number is none.
+    /// Files that the guard marks when nothing of the tree is left; a negative number means none.
     pub(super) marked: [RawFd; MARKED],
 }
 
-/// How many files one guard can mark: one for each root of most sessions.
+/// How many files one guard can mark: enough for each root of most sessions.
 pub(super) const MARKED: usize = 16;
 
-/// The mode of a file that was marked. Its time of modification is then that of the tree's end.
+/// The mode of a marked file. Its time of modification then tells when the tree ended.
 pub(crate) const MARK: u32 = 0o400;
 
-/// Who writes to the report how the command ended. Whoever it is, the report is closed with the guard's end.
+/// Which process reports how the command ended. In any case the guard's end closes the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reporter {
     Guard,
-    /// A process of ours behind the guard's child.
+    /// One of our processes, below the guard's child.
     Inside,
 }
 
-/// Lets `command` be started by a guard. The process that `spawn` returns is the guard.
+/// Makes a guard start `command`. The process that `spawn` returns is the guard.
 pub(super) fn install(command: &mut Command, wiring: Wiring) {
     // SAFETY: the closure and all it calls make system calls on values of the stack; none allocates or takes a
     // lock.
@@ -65,8 +65,7 @@ pub(super) fn install(command: &mut Command, wiring: Wiring) {
     }
 }
 
-/// Returns in the command's process, to be replaced by its program. The process it was called in becomes the
-/// guard.
+/// Returns in the command's process, which its program then replaces. The calling process becomes the guard.
 fn fork_guard(wiring: Wiring) -> io::Result<()> {
     // SAFETY: plain system calls; `fork` is called in a process of one thread.
     unsafe {
@@ -75,7 +74,7 @@ fn fork_guard(wiring: Wiring) -> io::Result<()> {
         libc::sigfillset(&mut all);
         libc::sigprocmask(libc::SIG_SETMASK, &all, ptr::null_mut());
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
-        // A session of its own: a kill of our process group must not take the guard with it.
+        // Its own session: killing our process group must not kill the guard.
         libc::setsid();
         system::adopt_abandoned()?;
         let guard = libc::getpid();
@@ -105,12 +104,13 @@ fn enter_command(guard: pid_t, inherited: Option<[RawFd; PIPE_COUNT]>) -> io::Re
     Ok(())
 }
 
-/// No signal is ignored, blocked or caught, whatever the caller's own program did.
+/// Makes sure that no signal is ignored, blocked or caught, whatever the caller's own program did.
 pub(crate) fn reset_signals() {
     // SAFETY: plain system calls on values of the stack.
     unsafe {
         for signal in 1..=64 {
-            // Fails for the two that can't be changed and the two the C library keeps: none of them is ignored.
+            // Fails for the two signals that cannot be changed and the two that the C library keeps; none of
+            // them is ignored.
             libc::signal(signal, libc::SIG_DFL);
         }
         let mut none: sigset_t = std::mem::zeroed();

@@ -1,5 +1,5 @@
-//! What is said about a command over a pipe, and which pipes a helper inherits. Four bytes each time; nothing
-//! is sent here.
+//! The messages about a command in a pipe, and which pipes a helper inherits. Four bytes each; this module
+//! sends nothing.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -7,22 +7,22 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 /// Names the pipes to a helper; commands do not get it.
 pub(crate) const PIPES: &str = "ATTACHE_PIPES";
 
-/// One word about a command.
+/// One message about a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandReport {
     /// Everything is set up, the command begins.
     Started,
     /// With its wait status.
     Ended(i32),
-    /// The reason is told as text elsewhere.
+    /// Another pipe carries the reason as text.
     NotStarted,
-    /// It had more processes than it may have, and all of them were killed.
+    /// The command had too many processes; we killed all of them.
     TooManyProcesses,
-    /// All its processes together had more memory than they may have, and were killed.
+    /// All processes together used too much memory; we killed them.
     TooMuchMemory,
-    /// It ran unasked and filled the scratch, and all its processes were killed.
+    /// The command ran unasked and filled the scratch; we killed all its processes.
     TooMuchScratch,
-    /// As many processes were left when the rest was killed.
+    /// How many processes were left, which we then killed.
     LeftOver(u32),
 }
 
@@ -57,21 +57,21 @@ impl CommandReport {
     }
 }
 
-/// The ends that a helper inherits, by the numbers they have with us.
+/// The pipe ends that a helper inherits, by their numbers in our process.
 #[derive(Debug)]
 pub(crate) struct Pipes<'a> {
     pub(crate) lifeline: &'a OwnedFd,
     pub(crate) report: &'a OwnedFd,
     pub(crate) output: &'a OwnedFd,
-    /// Where errors are told apart.
+    /// Present if errors have their own pipe.
     pub(crate) error_output: Option<&'a OwnedFd>,
 }
 
-/// How many there are at most.
+/// The most pipes there can be.
 pub(super) const PIPE_COUNT: usize = 4;
 
 impl Pipes<'_> {
-    /// A negative number is none.
+    /// A negative number means none.
     pub(super) fn descriptors(&self) -> [RawFd; PIPE_COUNT] {
         let errors = self.error_output.map_or(-1, AsRawFd::as_raw_fd);
         [self.lifeline.as_raw_fd(), self.report.as_raw_fd(), self.output.as_raw_fd(), errors]
@@ -82,8 +82,8 @@ impl Pipes<'_> {
         given.map(|descriptor| descriptor.to_string()).collect::<Vec<_>>().join(":")
     }
 
-    /// Lifeline, report, output and perhaps errors; `None` for anything but three or four numbers of
-    /// descriptors, each another one and none of the standard ones.
+    /// Lifeline, report, output and perhaps errors; `None` unless the text has three or four different
+    /// descriptors, none of them a standard one.
     pub(crate) fn numbers(text: &OsStr) -> Option<([RawFd; 3], Option<RawFd>)> {
         let numbers: Vec<RawFd> =
             text.to_str()?.split(':').map(|number| number.parse().ok()).collect::<Option<_>>()?;

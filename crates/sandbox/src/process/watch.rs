@@ -9,22 +9,22 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::{CommandReport, ProcessTree};
 use crate::limits::{COUNT_TIME, DRAIN_TIME, KILL_TIME, LIVE_INTERVAL, PIPE_BYTES, TERM_TIME};
 
-/// How a command came to its end.
+/// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCause {
     Exited(i32),
     Signalled(i32),
     TimedOut,
     Cancelled,
-    /// The client ended the terminal that showed it.
+    /// The client closed the terminal that showed it.
     TerminalClosed,
-    /// It had more processes than it may have.
+    /// It had too many processes.
     TooManyProcesses,
-    /// It had more memory than it may have.
+    /// It used too much memory.
     TooMuchMemory,
     /// It ran unasked and wrote more to the scratch than such a command may.
     TooMuchScratch,
-    /// Its guard was killed, so how it ended is not known.
+    /// Its guard was killed, so we do not know how it ended.
     Lost,
 }
 
@@ -32,23 +32,23 @@ pub enum ExitCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandEnd {
     pub how: ExitCause,
-    /// Processes that outlived the command and were killed after it.
+    /// Processes that outlived the command, which we then killed.
     pub left_over: u32,
     pub tree: Gone,
 }
 
-/// Whether the command and all it started are gone.
+/// Whether the command and everything it started are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Gone {
     Seen,
-    /// What was killed did not die in time.
+    /// Killed processes did not die in time.
     NotSeen,
 }
 
 /// Takes a command's output.
 pub trait Sink {
     fn output(&mut self, bytes: &[u8]);
-    /// Standard error, where it is told apart.
+    /// Standard error, if it has its own pipe.
     fn errors(&mut self, bytes: &[u8]) {
         self.output(bytes);
     }
@@ -56,7 +56,7 @@ pub trait Sink {
     fn show(&mut self);
 }
 
-/// How long a command may take, and how long it may take to end once it is asked to.
+/// How long a command may run, and how long it may take to end after we ask it to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeLimits {
     pub time: Duration,
@@ -67,7 +67,7 @@ pub struct TimeLimits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OutputStream {
     Output,
-    /// Standard error, where it is told apart.
+    /// Standard error, if it has its own pipe.
     Errors,
 }
 
@@ -75,7 +75,7 @@ impl OutputStream {
     const ALL: [Self; 2] = [Self::Output, Self::Errors];
 }
 
-/// `watch_with` the usual time to end.
+/// `watch_with` the default time to end.
 pub fn watch(
     tree: ProcessTree,
     cancel: &OwnedFd,
@@ -85,10 +85,10 @@ pub fn watch(
     watch_with(tree, cancel, TimeLimits { time: timeout, to_end: TERM_TIME }, sink)
 }
 
-/// Returns when the command and all it started are gone, or could not be killed in time; an error when it was
-/// never started. `cancel` fires when it is readable or closed.
+/// Returns when the command and everything it started are gone, or could not be killed in time; an error if the
+/// command never started. `cancel` fires when it is readable or closed.
 ///
-/// Blocks its thread. Time here is real time: processes know no other.
+/// Blocks its thread. Uses real time, because processes know no other.
 pub fn watch_with(
     mut tree: ProcessTree,
     cancel: &OwnedFd,
@@ -113,7 +113,7 @@ pub fn watch_with(
             }
         }
         if watched.tree_gone {
-            // What was written before the last process died is in the pipe by now.
+            // Everything written before the last process died is in the pipe by now.
             for stream in OutputStream::ALL {
                 while watched.read_output(stream, &mut tree, &mut buffer, sink)? == PipeRead::Some {}
             }
@@ -142,15 +142,15 @@ enum WatchPhase {
     Running {
         deadline: Instant,
     },
-    /// The command has exited; something it started still holds the output.
+    /// The command has exited; a process that it started still holds the output.
     Draining {
         deadline: Instant,
     },
     Terminating {
         deadline: Instant,
     },
-    /// The command has ended by itself: the first process of its namespace counts what is left there and takes
-    /// it along by its own end. The guard would end that one before it has told the number.
+    /// The command has ended by itself: the first process of its namespace counts what is left there and ends
+    /// it by its own end. The guard would end that process before it has reported the number.
     Counting {
         deadline: Instant,
     },
@@ -159,7 +159,7 @@ enum WatchPhase {
     },
 }
 
-/// What was said of the command's beginning by those who start it for us.
+/// What the processes that start the command for us reported about its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     Unknown,
@@ -186,11 +186,11 @@ struct Watched {
     ended: Option<ExitCause>,
     left_over: u32,
     start: Start,
-    /// By the number of the stream.
+    /// Indexed by the number of the stream.
     open: [bool; 2],
     to_end: Duration,
     tree_gone: bool,
-    /// Output has come that was not shown yet.
+    /// There is output that we have not shown yet.
     unshown: bool,
     shown_at: Instant,
 }
@@ -295,7 +295,7 @@ impl Watched {
         }
     }
 
-    /// A command that was cancelled on its way has ended by that.
+    /// A command that was cancelled before its start has ended by that.
     fn is_without_start(&self, tree: &ProcessTree) -> bool {
         match self.start {
             Start::Failed => true,
@@ -305,7 +305,7 @@ impl Watched {
     }
 
     fn end(&mut self, tree: &mut ProcessTree, reason: ExitCause, now: Instant) {
-        // A command that has ended by itself has; only its leftovers are in question.
+        // If the command ended by itself, that stays the reason; this concerns only its leftovers.
         self.ended.get_or_insert(reason);
         self.phase = WatchPhase::Terminating { deadline: now + self.to_end };
         tree.terminate();
@@ -314,7 +314,7 @@ impl Watched {
     fn advance(&mut self, tree: &mut ProcessTree, now: Instant) {
         match self.phase {
             WatchPhase::Running { deadline } if now >= deadline => self.end(tree, ExitCause::TimedOut, now),
-            // Without the output nothing left behind is of interest.
+            // Without the output, leftover processes do not matter.
             WatchPhase::Draining { deadline } if now >= deadline || self.open == [false; 2] => {
                 self.kill(tree, now)
             }
@@ -331,7 +331,7 @@ impl Watched {
     fn kill(&mut self, tree: &mut ProcessTree, now: Instant) {
         let was_told_to_end = !matches!(self.phase, WatchPhase::Draining { .. });
         match tree.inner_lifeline.take() {
-            // Dropped: the first process of the namespace hears of it, and has its time.
+            // It was dropped: the first process of the namespace notices, and gets its time.
             Some(_) if !was_told_to_end => self.phase = WatchPhase::Counting { deadline: now + COUNT_TIME },
             Some(_) | None => self.kill_by_guard(tree, now),
         }

@@ -1,4 +1,4 @@
-//! A command line that runs inside the sandbox, and what is to be said and put back after it.
+//! A command line that runs inside the sandbox, and what to report and restore after it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,8 +8,8 @@ use super::system::PlaceHolders;
 use crate::git_guard::GitGuard;
 use crate::process::{EndReporter, Launch, StandardStreams};
 
-/// A program with arguments that run a command inside the sandbox. Keep it until the command has ended:
-/// place-holders in the roots last as long as it does.
+/// A program with arguments that run a command inside the sandbox. Keep it until the command has ended: it
+/// keeps the place-holders in the roots.
 #[derive(Debug)]
 pub struct Confined {
     pub(super) program: OsString,
@@ -26,16 +26,16 @@ pub struct Confined {
     pub(super) _place_holders: Vec<PlaceHolders>,
 }
 
-/// What the model has to know of a sandbox once its command has ended.
+/// What the model must know about the sandbox after its command has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aftermath {
-    /// Why something could not be written that was asked for.
+    /// Why the command could not write something that was granted.
     pub held: Vec<String>,
-    /// What no command may change here, by paths below the roots: for who fails at it.
+    /// What no command may change here, by paths below the roots, to explain a failure.
     pub protected: Vec<String>,
-    /// What no command may make here, in the same way.
+    /// What no command may create here, by paths below the roots.
     pub absent: Vec<String>,
-    /// What was not as asked for, or was undone.
+    /// What was not as requested, or what we undid.
     pub told: Vec<String>,
 }
 
@@ -59,8 +59,8 @@ impl Confined {
         }
     }
 
-    /// Once the command and all it started are gone: puts back what no mount could hold and undoes what would
-    /// make git run something, and says so. Blocks.
+    /// After the command and everything it started are gone: restores what no mount could protect, undoes what
+    /// would make git run something, and reports both. Blocks.
     pub fn aftermath(&self) -> Aftermath {
         let told = self.told.iter().cloned().chain(self.links.restore()).chain(self.git.after()).collect();
         Aftermath {

@@ -1,4 +1,4 @@
-//! What lies in a directory, read through handles and without following one link. Decides nothing.
+//! Reads the entries of a directory through handles and without following links. Decides nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -12,9 +12,9 @@ use rustix::process::{getegid, geteuid, getgroups};
 use crate::no_follow;
 use crate::platform::{mode_of, stat_real};
 
-/// What a plan of mounts is made from. The machine's own is `MachineTree`; tests make theirs up.
+/// The source for a plan of mounts. `MachineTree` is this machine's; tests invent others.
 pub(super) trait DirectoryTree {
-    /// The entries of a directory that is named by its real path.
+    /// The entries of the directory with this real path.
     fn list(&self, directory: &Path) -> DirectoryEntries;
 
     /// Whether a directory is one of our place-holders: marked and empty.
@@ -24,13 +24,13 @@ pub(super) trait DirectoryTree {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryEntries {
     Entries(Vec<(OsString, NodeKind)>),
-    /// It can't be read now, but a command could change that: what it holds is not known.
+    /// We cannot read it now, but a command could change that, so we do not know what it contains.
     Unreadable,
-    /// A command can't enter it: it belongs to somebody else, or it is no directory (any more).
+    /// A command cannot enter it: another user owns it, or it is no directory (any more).
     Closed,
 }
 
-/// What an entry is by itself; a link is a link, whatever it leads to.
+/// What kind the entry itself is; a link counts as a link, whatever it leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeKind {
     Directory,
@@ -56,7 +56,7 @@ pub(super) struct MachineTree;
 impl DirectoryTree for MachineTree {
     fn list(&self, directory: &Path) -> DirectoryEntries {
         match no_follow::directory(directory) {
-            // A command has no rights beyond those of the mode, not even root's.
+            // A command has no rights beyond those of the mode, not even if it runs as root.
             Ok(handle) if !fstat(&handle).is_ok_and(|found| is_enterable(&found)) => DirectoryEntries::Closed,
             Ok(handle) if fstat(&handle).is_ok_and(|found| is_shut(&found)) => DirectoryEntries::Unreadable,
             Ok(handle) => entries(&handle).map_or(DirectoryEntries::Unreadable, DirectoryEntries::Entries),
@@ -71,8 +71,8 @@ impl DirectoryTree for MachineTree {
     }
 }
 
-/// Whether an entry of a directory is one of our place-holders, which stand for nothing: a socket, or
-/// what is marked and empty.
+/// Whether an entry of a directory is one of our place-holders, which count as nothing: a socket, or a marked
+/// and empty entry.
 pub(crate) fn is_place_holder_in(directory: &OwnedFd, name: &OsStr) -> bool {
     let Ok(found) = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
     match FileType::from_raw_mode(found.st_mode) {
@@ -103,7 +103,7 @@ fn entries(handle: &OwnedFd) -> Result<Vec<(OsString, NodeKind)>, Errno> {
         let kind = match entry.file_type() {
             FileType::Unknown => match statat(handle, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(found) => FileType::from_raw_mode(found.st_mode),
-                // Gone meanwhile.
+                // It has vanished meanwhile.
                 Err(_) => continue,
             },
             known => known,
@@ -134,7 +134,7 @@ pub(super) fn is_closed(directory: &Path) -> bool {
     directory.ancestors().any(|place| stat_real(place).is_ok_and(|found| !is_enterable(&found)))
 }
 
-/// Whether its owner, which we are, can't list or enter it until its mode changes.
+/// Whether its owner, which we are, cannot list or enter it until its mode changes.
 fn is_shut(found: &Stat) -> bool {
     found.st_uid == geteuid().as_raw() && mode_of(found) & 0o500 != 0o500
 }
@@ -145,7 +145,7 @@ fn is_enterable(found: &Stat) -> bool {
             || getgroups().is_ok_and(|groups| groups.iter().any(|group| group.as_raw() == found.st_gid))
     };
     if found.st_uid == geteuid().as_raw() {
-        // Its owner can give themselves every right.
+        // Its owner can always add the missing rights.
         true
     } else if is_group() {
         mode_of(found) & 0o010 != 0

@@ -1,6 +1,6 @@
-//! Where the directories of a session were when it first used them, kept beside the scratch directories, where
-//! no command reaches. Another session may move one and put a link in its place, also while attache is not
-//! running; its name is then no word for what the link leads to.
+//! Records where the directories of a session were at their first use, beside the scratch directories, where no
+//! command can reach. Another session may move one and put a link in its place, also while attache does not
+//! run. Then its name no longer proves that the link's target is allowed.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -14,24 +14,24 @@ use super::closed_directory;
 use super::places::Followed;
 use crate::limits::REMEMBERED_PLACES;
 
-/// One directory, by the name that the session has for it.
+/// One directory, under the name the session uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct KeptPlace {
     named: PathBuf,
     real: PathBuf,
-    /// Device and inode: the same wherever it is moved.
+    /// Device and inode, which stay the same when it moves.
     identity: (u64, u64),
 }
 
-/// What is kept of one session.
+/// What we keep of one session.
 #[derive(Debug)]
 pub(super) struct KeptPlaces {
     file: PathBuf,
     places: Vec<KeptPlace>,
 }
 
-/// Whether the directories of a session are those that it first had by these names; the others are kept from
-/// now on. What does not exist is neither. `scratch`: the session's.
+/// Whether the directories of a session are the ones it first had by these names; records new ones. Ignores
+/// directories that do not exist. `scratch` is the session's.
 pub fn check_places(scratch: &Path, directories: &[PathBuf]) -> io::Result<()> {
     let mut kept = KeptPlaces::of(scratch)?;
     for named in directories {
@@ -43,7 +43,7 @@ pub fn check_places(scratch: &Path, directories: &[PathBuf]) -> io::Result<()> {
     Ok(())
 }
 
-/// Of a session that is deleted.
+/// Forgets a deleted session.
 pub fn forget_places(scratch: &Path) -> io::Result<()> {
     match std::fs::remove_file(file_of(scratch)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -56,7 +56,7 @@ fn file_of(scratch: &Path) -> PathBuf {
 }
 
 impl KeptPlaces {
-    /// What can't be read is an error: it must not pass for a session that has used nothing yet.
+    /// A file that does not parse is an error: it must not look like a session that has used nothing yet.
     pub(super) fn of(scratch: &Path) -> io::Result<Self> {
         let file = file_of(scratch);
         let text = match std::fs::read(&file) {
@@ -70,13 +70,13 @@ impl KeptPlaces {
         Ok(Self { file, places })
     }
 
-    /// The directory as it is now, unless it was another at first.
+    /// The current directory, unless it was another one at first.
     pub(super) fn follow(&mut self, named: &Path) -> io::Result<Followed> {
         let followed = Followed::of(named)?;
         let found = followed.real.metadata()?;
         let identity = (found.dev(), found.ino());
         match self.places.iter().find(|place| place.named == named) {
-            // One that its user has moved, with a link in its old place, is still the same.
+            // It is still the same directory if the user moved it and left a link in its old place.
             Some(first) if first.real == followed.real || first.identity == identity => Ok(followed),
             Some(first) => {
                 let (named, first, now) = (named.display(), first.real.display(), followed.real.display());
@@ -110,7 +110,7 @@ impl KeptPlaces {
     }
 }
 
-/// Four fields, each with a NUL behind it: no path has one.
+/// Four fields, each followed by a NUL, which no path contains.
 fn written(place: &KeptPlace) -> Vec<u8> {
     let (device, inode) = place.identity;
     let numbers = [device.to_string().into_bytes(), inode.to_string().into_bytes()];
@@ -153,7 +153,7 @@ mod tests {
         Ok(KeptPlaces::of(scratch)?.follow(named)?.real)
     }
 
-    /// Each look is that of a new process: nothing is in memory.
+    /// Each look simulates a new process with nothing in memory.
     #[test]
     fn a_directory_that_was_swapped_for_a_link_is_no_root_any_more() {
         let (_directory, base, [one, other]) = world();

@@ -1,5 +1,5 @@
-//! What names of the home lead over and to within writable directories: what is there is held by mounts, what
-//! is missing by place-holders, and links are compared afterwards (`git_guard`). Looks at the disk.
+//! What names of the home lead through and to inside writable directories: mounts protect what exists,
+//! place-holders protect missing names, and `git_guard` compares links afterwards. Looks at the disk.
 
 use std::path::{Path, PathBuf};
 
@@ -14,18 +14,18 @@ pub(super) struct HeldSteps {
     /// Files and directories that are there.
     pub(super) existing: Vec<PathBuf>,
     pub(super) missing: Vec<ForbiddenName>,
-    /// No mount can hold these, only the way there.
+    /// No mount can protect a link, only the way there.
     pub(super) links: Vec<PathBuf>,
 }
 
 impl HeldSteps {
-    /// Those below one of the `writable` directories. Links may have changed since they were looked up.
+    /// Those below one of the `writable` directories. Links may have changed since the lookup.
     pub(super) fn of(led_to: &[LedTo], writable: &[PathBuf]) -> Self {
         let (mut held, mut pass) = (Self::default(), LinkPass::default());
         for led in led_to {
             let chain = match pass.follow(&led.path) {
                 Ok((chain, WayThere::Whole | WayThere::InPart)) => chain,
-                // Held as a whole: a command of its owner could open it.
+                // Protect it as a whole: a command of its owner could open it.
                 Ok((LinkChain { links: _, end: closed }, WayThere::Closed)) => {
                     held.add(closed, HolderForm::Directory, writable);
                     continue;
@@ -44,9 +44,8 @@ impl HeldSteps {
         held
     }
 
-    /// The same for names of a home that can be written. What is there and hidden needs no more; below a
-    /// directory that is missing, `git_guard` looks afterwards: a place-holder for `.local` would be in the
-    /// way.
+    /// The same for names of a writable home. Hidden entries need nothing more. Below a missing directory,
+    /// `git_guard` looks afterwards: a place-holder for `.local` would get in the way.
     pub(super) fn with_home(mut self, home: &Path, hidden: &[PathBuf], writable: &[PathBuf]) -> Self {
         for (name, kind) in Guarded::other_names_at_home() {
             let path = home.join(name);
@@ -66,8 +65,8 @@ impl HeldSteps {
         self
     }
 
-    /// The same for what is our own and not there yet: the next start would obey it. What exists is hidden, and
-    /// so is what would lie in it.
+    /// The same for our own files that do not exist yet: the next start would obey them. The existing ones are
+    /// hidden, with everything in them.
     pub(super) fn with_own<'a>(
         mut self,
         own: impl Iterator<Item = (&'a Path, ProtectedKind)>,
@@ -91,7 +90,7 @@ impl HeldSteps {
 
     fn add(&mut self, path: PathBuf, form: HolderForm, writable: &[PathBuf]) {
         let below = writable.iter().filter(|root| path.starts_with(root) && path != **root);
-        // Within the innermost root: those above it exist.
+        // Inside the innermost root, because those above it exist.
         let Some(root) = below.max_by_key(|root| root.as_os_str().len()) else { return };
         match first_missing(root, &path) {
             Some(missing) => {
@@ -104,7 +103,7 @@ impl HeldSteps {
     }
 }
 
-/// The first part of a path below a directory that is not there: one of our place-holders counts as nothing.
+/// The first missing part of a path below a directory; our own place-holders count as missing.
 fn first_missing(root: &Path, path: &Path) -> Option<PathBuf> {
     let mut place = root.to_owned();
     for name in path.strip_prefix(root).ok()?.components() {

@@ -1,5 +1,5 @@
-//! Links of protected names: no mount can hold a link, so each is compared when the command has ended, and put
-//! back.
+//! Links with protected names: no mount can protect a link, so we compare each one after the command has ended,
+//! and restore it.
 
 use std::ffi::{CString, OsString};
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::platform::rename_new;
 pub(super) struct Links(Vec<ProtectedLink>);
 
 struct ProtectedLink {
-    /// The directory that holds it, open: no other one can be put in its place.
+    /// The open directory that contains it, so that another directory cannot replace it.
     directory: OwnedFd,
     name: OsString,
     path: PathBuf,
@@ -36,7 +36,7 @@ impl Links {
         Self(paths.into_iter().filter_map(|path| ProtectedLink::of(path).ok()).collect())
     }
 
-    /// Puts back what is not as it was, and says so. What is there now is kept under another name.
+    /// Restores every link that has changed, and reports it. Keeps what is there now under another name.
     pub(super) fn restore(&self) -> Vec<String> {
         self.0.iter().filter_map(ProtectedLink::restore).collect()
     }

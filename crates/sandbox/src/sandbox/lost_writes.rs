@@ -1,5 +1,5 @@
-//! Files that a command was let write and that its sandbox can't make writable: what becomes of them, for the
-//! model. Looks only.
+//! Files that a command was allowed to write and that its sandbox cannot make writable: tells the model what
+//! happens to them. Looks only.
 
 use std::path::{Path, PathBuf};
 
@@ -8,22 +8,22 @@ use attache_core::legible::visible_name;
 use super::places::{Followed, of_the_kernel, private_of};
 use crate::limits::LOST_WRITE_NAMES;
 
-/// Granted writes that can't be honoured.
+/// Granted writes that we cannot honour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct LostWrites {
-    /// In what each sandbox has of its own.
+    /// In places that each sandbox has for itself.
     private: Vec<(PathBuf, &'static str)>,
     /// Elsewhere, where everything is read-only.
     read_only: Vec<PathBuf>,
 }
 
 impl LostWrites {
-    /// Of what is to be written, by any name; `is_kept` knows what is mounted to be written, by real paths.
+    /// Of the files to write, by any name; `is_kept` tells, by real paths, which of them are mounted writable.
     pub(super) fn of(writes: &[PathBuf], is_kept: impl Fn(&Path) -> bool) -> Self {
         let mut lost_writes = Self::default();
         for path in writes {
             let real = real(path);
-            // Devices, and what a process is given under its own name: `/dev/stdout`, `/proc/self/fd/1`.
+            // Devices, and paths that mean something else for each process: `/dev/stdout`, `/proc/self/fd/1`.
             let is_made_up = |path: &Path| of_the_kernel(path).is_some() && private_of(path).is_none();
             match private_of(&real) {
                 _ if is_kept(&real) || is_made_up(path) || is_made_up(&real) => {}
@@ -47,7 +47,7 @@ impl LostWrites {
         ))
     }
 
-    /// Why something could not be written.
+    /// Why the command could not write something.
     pub(super) fn held(&self) -> Option<String> {
         let names = named(self.read_only.iter());
         (!self.read_only.is_empty()).then(|| {
@@ -56,7 +56,7 @@ impl LostWrites {
         })
     }
 
-    /// The same where nothing is private.
+    /// The same where the sandbox has no private places.
     pub(super) fn all_held(self) -> Option<String> {
         let private = self.private.into_iter().map(|(path, _)| path);
         let read_only = self.read_only.into_iter().chain(private).collect();
@@ -64,7 +64,7 @@ impl LostWrites {
     }
 }
 
-/// As far as it exists with every link followed, the rest as it is written.
+/// The path with links resolved as far as it exists; the rest unchanged.
 fn real(path: &Path) -> PathBuf {
     let mut missing = Vec::new();
     for ancestor in path.ancestors() {

@@ -1,6 +1,5 @@
 //! A copy of our own program where no command can replace it: the program itself may lie in a session's
-//! directory, as it does for whoever works on it. Helpers and relays are started from the copy, outside of any
-//! sandbox.
+//! directory, as it does for its developers. We start helpers and relays from the copy, outside of any sandbox.
 
 use std::fs::{DirBuilder, File, Permissions};
 use std::io;
@@ -14,11 +13,11 @@ use super::closed_directory;
 use crate::limits::SPACE_BESIDE_COPY;
 use crate::platform::{copy_opened, running_program, runs_no_programs};
 
-/// Locked as long as this process runs: a copy that is not locked is removed by the next process.
+/// Locked as long as this process runs: the next process removes copies that are not locked.
 static USED: Mutex<Vec<File>> = Mutex::new(Vec::new());
 
-/// The copy that belongs to this program. `scratches`: the directory of all. Made once for each build, then
-/// shared.
+/// The copy of this program. `scratches` is the directory of all scratch directories. Made once for each build,
+/// then shared.
 pub fn own_program(scratches: &Path) -> io::Result<PathBuf> {
     copy_of(&running_program()?, &closed_directory(&scratches.join("any")).join("programs"))
 }
@@ -30,7 +29,7 @@ fn copy_of(program: &File, directory: &Path) -> io::Result<PathBuf> {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
     let found = program.metadata()?;
-    // Whatever changes the file changes one of these.
+    // Every change of the file changes one of these.
     let name = format!(
         "{:x}-{:x}-{:x}-{:x}.{:x}",
         found.dev(),
@@ -46,7 +45,7 @@ fn copy_of(program: &File, directory: &Path) -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// The copy, made if it is missing. Another process may remove it before it is locked.
+/// The copy; makes it if it is missing. Another process may remove it before we have locked it.
 fn locked(program: &File, directory: &Path, path: &Path) -> io::Result<File> {
     loop {
         let copy = File::open(path).or_else(|_| make(program, directory, path))?;
@@ -58,8 +57,8 @@ fn locked(program: &File, directory: &Path, path: &Path) -> io::Result<File> {
     }
 }
 
-/// Under another name first, so that no process finds half of it. A disk that is almost full is left to the
-/// sessions, and what fails halfway leaves nothing on it.
+/// Writes it under another name first, so that no process finds half of it. Leaves an almost full disk to the
+/// sessions, and leaves nothing behind if it fails halfway.
 fn make(program: &File, directory: &Path, path: &Path) -> io::Result<File> {
     let disk = statvfs(directory)?;
     let free = disk.f_bavail.saturating_mul(disk.f_frsize);
@@ -111,7 +110,7 @@ mod tests {
         let copy = copy_of(&running, &directory).unwrap();
         assert_eq!(copy.metadata().unwrap().permissions().mode() & 0o777, 0o500);
         assert_eq!(copy_of(&running, &directory).unwrap(), copy, "one for each build");
-        // As a build does it, and as a command could.
+        // As a build does, and as a command could.
         std::fs::remove_file(&program).unwrap();
         std::fs::write(&program, "evil").unwrap();
         let again = copy_of(&running, &directory).unwrap();
@@ -134,7 +133,7 @@ mod tests {
         assert_eq!(left, [copy]);
     }
 
-    /// What can't be read to its end leaves no half copy, which could take the last space of a disk.
+    /// If the source cannot be read to its end, no half copy stays, which could take the last space of a disk.
     #[test]
     fn a_copy_that_fails_leaves_nothing() {
         let place = tempfile::tempdir().unwrap();

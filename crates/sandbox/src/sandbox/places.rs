@@ -1,5 +1,4 @@
-//! Where a named directory really is, told apart from where a command could have made it lead. Looks, changes
-//! nothing.
+//! Where a named directory really is, and whether a command could have changed where it leads. Changes nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,20 +8,20 @@ use rustix::io::Errno;
 
 use crate::link_chain::{WayThere, follow};
 
-/// Each sandbox has its own of these: a mount of the machine's over them would bring back sockets, devices and
+/// Each sandbox has its own of these: mounting the machine's over them would bring back sockets, devices and
 /// processes.
 const PRIVATE: [&str; 6] = ["/proc", "/dev", "/sys", "/run", "/tmp", "/var/tmp"];
 
-/// What of that can be written.
+/// The writable ones of these.
 const IN_MEMORY: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
 
-/// The kernel makes these up; nothing in them is a project's.
+/// The kernel makes these up; no project has files there.
 const OF_THE_KERNEL: [&str; 3] = ["/proc", "/dev", "/sys"];
 
-/// Of what daemons keep for themselves the one place where disks of users are.
+/// The only place in `/run` that holds users' disks and not files of daemons.
 const DISKS_IN_RUN: &str = "/run/media";
 
-/// A path that exists with every link followed, and where those links were.
+/// An existing path with every link resolved, and where those links were.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Followed {
     pub(super) real: PathBuf,
@@ -45,13 +44,13 @@ impl Followed {
         }
     }
 
-    /// Whether a link on the way is where commands write: then it may be theirs.
+    /// Whether a link on the way lies where commands can write: then a command may have made it.
     pub(super) fn leads_through(&self, places: &[PathBuf]) -> bool {
         self.links.iter().any(|link| places.iter().any(|place| link.starts_with(place)))
     }
 }
 
-/// Those of the directories that a command may write, by their real paths; why not for the others.
+/// The directories that a command may write, by their real paths, and for the others why not.
 pub(super) fn writable(candidates: Vec<(PathBuf, Followed)>) -> (Vec<PathBuf>, Vec<String>) {
     let places: Vec<PathBuf> = candidates.iter().map(|(_, followed)| followed.real.clone()).collect();
     let (mut writable, mut refused) = (Vec::new(), Vec::new());
@@ -70,7 +69,7 @@ pub(super) fn writable(candidates: Vec<(PathBuf, Followed)>) -> (Vec<PathBuf>, V
     (writable, refused)
 }
 
-/// What of a sandbox's own a mount of this directory would cover or bring back.
+/// Which private place of a sandbox a mount of this directory would cover or replace.
 pub(super) fn covers_private(real: &Path) -> Option<&'static str> {
     let covered = PRIVATE.into_iter().find(|private| Path::new(private).starts_with(real));
     covered.or_else(|| is_of_daemons(real).then_some("/run")).or_else(|| of_the_kernel(real))
@@ -94,8 +93,8 @@ fn is_of_daemons(real: &Path) -> bool {
     real.starts_with("/run") && !real.starts_with(DISKS_IN_RUN)
 }
 
-/// Whether a path is missing in a sandbox unless it is shown on purpose, and can be: it lies below a private
-/// place. Of what daemons keep only plain files: behind the rest somebody listens.
+/// Whether a sandbox lacks this path, which lies below a private place, unless we show it, and whether we can.
+/// Of the daemons' own directories only plain files qualify: behind other entries a daemon listens.
 pub(super) fn is_shown_on_purpose(real: &Path) -> bool {
     let is_below = |place: &str| real.starts_with(place) && real != Path::new(place);
     let is_file = || real.symlink_metadata().is_ok_and(|found| found.is_file());
@@ -146,7 +145,7 @@ mod tests {
         let (roots, refused) = writable(candidates(&["own-link", "root/sub/link"]));
         assert_eq!(roots, [base.join("root")]);
         assert!(refused[0].contains("a link in a writable directory"), "{refused:?}");
-        // Alone it is the user's own.
+        // On its own it belongs to the user.
         assert_eq!(writable(candidates(&["root/sub/link"])).0, [base.join("home")]);
     }
 

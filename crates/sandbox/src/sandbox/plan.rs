@@ -1,9 +1,7 @@
-//! The plan of one sandbox's mounts: a pure function of what a command may touch and of the tree as it was
-//! read.
+//! The plan of one sandbox's mounts: a pure function of what a command may touch and of the tree that we read.
 //!
-//! Everything that the machine has is mounted onto itself: no mount shows one thing in the place of another, so
-//! a link that is swapped in can lead nowhere new. What must hold of every plan is checked once more at its
-//! end.
+//! Mounts everything of the machine onto itself: no mount shows one thing in the place of another, so a
+//! swapped-in link can lead nowhere new. The end of the plan checks again what must be true of every plan.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,9 +18,9 @@ pub(super) struct Mount {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MountKind {
-    /// What the machine has there, to be written.
+    /// The machine's own entry, writable.
     Writable,
-    /// The same, to be read.
+    /// The machine's own entry, read-only.
     ReadOnly,
     /// A file without content.
     EmptyFile,
@@ -30,7 +28,7 @@ pub(super) enum MountKind {
     EmptyDirectory,
 }
 
-/// What a path that is hidden is covered with.
+/// What covers a hidden path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Hidden {
     pub(super) path: PathBuf,
@@ -38,7 +36,7 @@ pub(super) struct Hidden {
 }
 
 impl Hidden {
-    /// As it is on this machine now.
+    /// According to what is there now.
     pub(super) fn of(path: &Path) -> Self {
         let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
         let form = if is_directory { HolderForm::Directory } else { HolderForm::File };
@@ -46,9 +44,9 @@ impl Hidden {
     }
 }
 
-/// First what may be read, then what may be written, then what must stay in it, then what is hidden anywhere,
-/// and last the scratch, which lies in something hidden. Empty directories come as late as they can: for each
-/// other mount bubblewrap reads the table of all that are there by then.
+/// First what the command may read, then what it may write, then what must not change in it, then what is
+/// hidden anywhere, and last the scratch, which lies in something hidden. Empty directories come as late as
+/// possible: for each other mount, bubblewrap reads the table of all mounts so far.
 pub(super) fn plan(policy: &Policy, protection: &Protection, hidden: &[Hidden]) -> Vec<Mount> {
     let Protection { pinned, read_only, missing, links: _ } = protection;
     let all = |paths: &mut dyn Iterator<Item = &PathBuf>, what: MountKind| -> Vec<Mount> {
@@ -74,9 +72,9 @@ pub(super) fn plan(policy: &Policy, protection: &Protection, hidden: &[Hidden]) 
     safe(mounts.concat(), policy)
 }
 
-/// What holds of every plan, whatever it was made from: nothing is writable but what lies below a root, a
-/// grant, a cache or the scratch, and nothing that is mounted shows what is hidden. What breaks that is made
-/// read-only or left out.
+/// What is true of every plan, whatever it was made from: only entries below a root, a grant, a cache or the
+/// scratch are writable, and no mount shows what is hidden. Makes mounts that break this read-only, or leaves
+/// them out.
 fn safe(mounts: Vec<Mount>, policy: &Policy) -> Vec<Mount> {
     let is_hidden = |path: &Path| {
         policy.hidden.iter().any(|hidden| path.starts_with(hidden)) && !path.starts_with(&policy.scratch)
@@ -104,7 +102,7 @@ fn safe(mounts: Vec<Mount>, policy: &Policy) -> Vec<Mount> {
     seen(kept.collect())
 }
 
-/// Without what a later mount covers: nothing could tell from inside where that was mounted.
+/// Leaves out mounts that a later one covers: from inside, nothing could tell where they were mounted.
 fn seen(mounts: Vec<Mount>) -> Vec<Mount> {
     let mut later: BTreeSet<PathBuf> = BTreeSet::new();
     let is_seen = |mount: &Mount| {

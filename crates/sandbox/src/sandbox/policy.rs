@@ -1,5 +1,5 @@
-//! What a command of one call may write, see and reach, as real paths. Looks at the disk; makes the scratch and
-//! missing caches, changes nothing else.
+//! What a command of one call may write, see and reach, as real paths. Looks at the disk; creates the scratch
+//! and missing caches, changes nothing else.
 
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -19,44 +19,44 @@ use crate::caches;
 use crate::limits::NESTED_DIRECTORIES;
 use crate::link_chain::{LinkPass, WayThere};
 
-/// Variables that name a socket or a file through which others act for the user.
+/// Variables that name a socket or a file through which other programs act for the user.
 const AGENTS: &[&str] =
     &["SSH_AUTH_SOCK", "GPG_AGENT_INFO", "DBUS_SESSION_BUS_ADDRESS", "DOCKER_HOST", "XAUTHORITY"];
 
-/// Real, absolute paths of directories and files that exist.
+/// Real, absolute paths of existing directories and files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Policy {
     /// Where the command starts.
     pub(super) directory: PathBuf,
-    /// Roots and granted directories, outer ones first; none where writing is withheld. The scratch is not
-    /// among them: it can always be written.
+    /// Roots and granted directories, outer ones first; empty if the command may not write. Without the
+    /// scratch, which is always writable.
     pub(super) writable: Vec<PathBuf>,
     /// The same, whether they can be written or not.
     pub(super) places: Vec<PathBuf>,
     /// Package caches at home: granted with the network. Apart from all roots, and nothing in them is protected
     /// or hidden.
     pub(super) caches: Vec<WritableCache>,
-    /// What may be read and would be missing: it lies in what a sandbox has of its own, above all in `/tmp`.
+    /// What the command may read and would be missing, because it lies in a private place of the sandbox, above
+    /// all in `/tmp`.
     pub(super) readable: Vec<PathBuf>,
     pub(super) scratch: PathBuf,
-    /// None of them lies in another.
+    /// None of them lies inside another.
     pub(super) hidden: Vec<PathBuf>,
-    /// What names of the home lead to, and what its user's configuration of git names, where that can be
-    /// written.
+    /// The writable targets of names of the home and of the user's git configuration.
     pub(super) protected: Vec<PathBuf>,
-    /// The same where nothing is yet.
+    /// The same for names that do not exist yet.
     pub(super) protected_missing: Vec<ForbiddenName>,
-    /// Links on the way from names of the home. They are compared afterwards; the way to them stays.
+    /// Links on the way from names of the home. We compare them afterwards, and protect the way to them.
     pub(super) protected_links: Vec<PathBuf>,
     pub(super) home: Option<PathBuf>,
     pub(super) network: NetworkGrant,
-    /// What runs unasked may use less of the machine.
+    /// A command that runs unasked may use less of the machine.
     pub(super) writes: WriteGrant,
-    /// What is less than was asked for, and why; for the model where a command fails for it.
+    /// What is less than requested, and why; the model hears it if the command fails.
     pub(super) notes: Vec<String>,
-    /// The same, for the model in any case: the command may have succeeded elsewhere.
+    /// The same, but the model always hears it, because the command may have succeeded elsewhere.
     pub(super) told: Vec<String>,
-    /// What was let write and is not writable.
+    /// Granted writes that the sandbox does not allow.
     pub(super) lost_writes: LostWrites,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct WritableCache {
     pub(super) path: PathBuf,
 }
 
-/// Steps of links that lead to what is guarded, and of the user's own places.
+/// The links on the way to what is guarded, and to the user's own places.
 fn held_steps(
     workspace: &Workspace,
     home: Option<&PathBuf>,
@@ -83,7 +83,7 @@ fn held_steps(
     steps.with_own(workspace.guarded.own_places(), hidden, writable)
 }
 
-/// Without a network nothing is fetched, so nothing is cached.
+/// Without a network a command fetches nothing, so it needs no cache.
 fn caches(site: &Site, network: NetworkGrant, home: Option<&Path>, taken: &[&PathBuf]) -> Vec<WritableCache> {
     match network {
         NetworkGrant::Granted | NetworkGrant::GrantedByName => writable_caches(site, home, taken),
@@ -92,7 +92,7 @@ fn caches(site: &Site, network: NetworkGrant, home: Option<&Path>, taken: &[&Pat
 }
 
 impl Policy {
-    /// Makes the scratch directory if it is not there yet.
+    /// Creates the scratch directory if it is missing.
     pub(super) fn of(site: &Site, network: NetworkGrant, writes: WriteGrant) -> io::Result<Self> {
         let workspace = &site.workspace;
         make_private(&workspace.scratch)?;
@@ -105,7 +105,7 @@ impl Policy {
         for named in others {
             match kept.follow(named) {
                 Ok(followed) => candidates.push((named.clone(), followed)),
-                // There is nothing to mount yet; `lost_writes` tells of it.
+                // There is nothing to mount yet; `lost_writes` reports it.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => notes.push(error.to_string()),
             }
@@ -152,21 +152,21 @@ impl Policy {
         Ok(Self { lost_writes, ..policy })
     }
 
-    /// The same for a server, which its user agreed to beforehand: without the right to write in the roots it
-    /// has its network all the same, and as much room for what it fetches as any command. It fetches into its
-    /// scratch: nothing that others run comes from there, unlike from the user's caches.
+    /// The same for a server, which its user agreed to beforehand. Even without the right to write in the roots
+    /// it has its network, and as much room for what it fetches as any command. It fetches into its scratch,
+    /// from which no other command runs anything, unlike the user's caches.
     pub(super) fn of_server(self, network: NetworkGrant) -> Self {
         Self { network, writes: WriteGrant::Granted, caches: Vec::new(), ..self }
     }
 
-    /// The same with more that stays as it is, where a command could change it.
+    /// The same with more protected paths, where a command could change them.
     pub(super) fn with_protected(mut self, paths: &[PathBuf]) -> Self {
         let more: Vec<PathBuf> = paths.iter().filter(|path| self.is_below_writable(path)).cloned().collect();
         self.protected.extend(more);
         self
     }
 
-    /// Whether what is written there stays.
+    /// Whether what a command writes there stays.
     fn keeps(&self, path: &Path) -> bool {
         self.is_writable(path) || path.starts_with(&self.scratch)
     }
@@ -176,7 +176,7 @@ impl Policy {
         self.writable.iter().chain(caches).any(|place| path.starts_with(place))
     }
 
-    /// The same, but for the roots themselves, which lie in no other, and for caches.
+    /// The same, but without the roots themselves, which lie in no other, and without caches.
     pub(super) fn is_below_writable(&self, path: &Path) -> bool {
         self.writable.iter().any(|root| path.starts_with(root) && path != root)
     }
@@ -206,8 +206,8 @@ fn start_directory(root: PathBuf, scratch: &Path, told: &mut Vec<String>) -> Pat
     scratch.to_path_buf()
 }
 
-/// The user's package caches, but for those that overlap with `taken`, with what sandboxes have of their own,
-/// or with what is hidden or protected, be it there or not. Makes missing ones.
+/// The user's package caches, without those that overlap with `taken`, with private places of sandboxes, or
+/// with what is hidden or protected, existing or not. Creates missing ones.
 fn writable_caches(site: &Site, home: Option<&Path>, taken: &[&PathBuf]) -> Vec<WritableCache> {
     let guarded = &site.workspace.guarded;
     let hidden: Vec<PathBuf> = guarded.hidden_paths().collect();
@@ -227,7 +227,7 @@ fn writable_caches(site: &Site, home: Option<&Path>, taken: &[&PathBuf]) -> Vec<
     apart.filter_map(|cache| Some(WritableCache { name: cache.name, path: cache.ready()? })).collect()
 }
 
-/// A command has no rights beyond those of its user: not even root's.
+/// A command has no rights beyond those of its user's mode, not even as root.
 fn can_be_entered(directory: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     let is_own = |found: &std::fs::Metadata| found.uid() == rustix::process::geteuid().as_raw();
@@ -236,14 +236,15 @@ fn can_be_entered(directory: &Path) -> bool {
     !own.is_some_and(|found| lacks_entry(&found)) && !is_closed(directory)
 }
 
-/// Keys, tokens, what is ours, and where agents listen; what no process of this user reaches needs no hiding.
+/// Keys, tokens, our own files, and places where agents listen. What no process of this user can reach need not
+/// be hidden.
 fn hidden(site: &Site, places: &[PathBuf], scratch: &Path) -> Vec<PathBuf> {
     let guarded = &site.workspace.guarded;
     let agents = AGENTS
         .iter()
         .filter_map(std::env::var_os)
         .flat_map(|value| agent_paths(&value.to_string_lossy()).collect::<Vec<_>>());
-    // A link where commands write may be theirs, to hide what others need.
+    // A command may have made a link where commands can write, to hide what others need.
     let is_plausible = |followed: &Followed| {
         let is_needed = |path: &PathBuf| path.starts_with(&followed.real);
         let is_at_home = guarded.home().is_some_and(|home| followed.real.starts_with(home));
@@ -253,7 +254,7 @@ fn hidden(site: &Site, places: &[PathBuf], scratch: &Path) -> Vec<PathBuf> {
     let mut pass = LinkPass::default();
     let found = guarded.hidden_paths().chain(agents).filter_map(|path| match pass.follow(&path) {
         Ok((chain, WayThere::Whole)) => Some(Followed::from(chain)),
-        // A command of its owner could open what is closed. A root is held read-only, and so stays closed.
+        // A command of its owner could open a closed directory. A root is read-only there, and so stays closed.
         Ok((chain, WayThere::Closed)) if !places.iter().any(|place| place.starts_with(&chain.end)) => {
             Some(Followed::from(chain))
         }
@@ -264,7 +265,7 @@ fn hidden(site: &Site, places: &[PathBuf], scratch: &Path) -> Vec<PathBuf> {
     hidden
 }
 
-/// Roots that are not writable, and what was judged and let pass.
+/// Roots that are not writable, and paths that were judged and allowed.
 fn readable(site: &Site, places: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBuf> {
     let judged = site.judged.iter().flat_map(|judged| judged.iter());
     let judged = judged.filter_map(|path| Followed::of(path).ok());
@@ -276,7 +277,8 @@ fn readable(site: &Site, places: &[PathBuf], writable: &[PathBuf]) -> Vec<PathBu
     outermost(places.iter().cloned().chain(judged).filter(is_missing))
 }
 
-/// Whether no process listens at a path or not far below: a socket can be connected to wherever it is mounted.
+/// Whether no process listens at a path or slightly below it: a socket accepts connections wherever it is
+/// mounted.
 fn is_quiet(path: &Path) -> bool {
     match path.symlink_metadata().map(|found| found.file_type()) {
         Ok(kind) if kind.is_file() => return true,
@@ -318,7 +320,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// A path, `unix:path=…` with more behind it, or `unix://…`.
+/// A path, `unix:path=…` with more after it, or `unix://…`.
 fn agent_paths(value: &str) -> impl Iterator<Item = PathBuf> + use<> {
     let candidates = value.split([';', ',', ':', '=']).map(|part| part.strip_prefix("//").unwrap_or(part));
     let paths: Vec<PathBuf> = candidates.filter(|part| part.starts_with('/')).map(PathBuf::from).collect();

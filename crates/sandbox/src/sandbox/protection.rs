@@ -1,9 +1,9 @@
-//! Finds in writable directories what no command may change: what is there, and what must not come into being.
-//! A pure function of the tree as it was read; follows no link.
+//! Finds what no command may change in writable directories: existing entries, and names that must not come
+//! into being. A pure function of the tree that we read; follows no link.
 //!
-//! Covered: the names at the top of each root and of the home, and those that exist in directories not far
-//! below. Not covered: deeper directories, repositories that a command makes itself, and what a link of a
-//! protected name leads to. The link itself is compared when the command has ended (`links.rs`).
+//! Covers the names at the top of each root and of the home, and the existing ones in directories slightly
+//! below. Does not cover deeper directories, repositories that a command makes itself, and the target of a link
+//! with a protected name. `links.rs` compares the link itself after the command has ended.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::{OsStr, OsString};
@@ -15,24 +15,24 @@ use super::directory_tree::{DirectoryEntries, DirectoryTree, NodeKind};
 use super::policy::Policy;
 use crate::limits::{HELD_PATHS, NESTED_DEPTH, NESTED_DIRECTORIES};
 
-/// Never looked into for nested repositories: large, and made by programs.
+/// Never searched for nested repositories: large, and made by programs.
 const SKIPPED: &[&str] = &["node_modules", "target", "vendor", "dist", "build"];
 
-/// What of a repository is not git's to write.
+/// The parts of a repository that git may not write.
 const OF_REPOSITORY: [(&str, HolderForm); 3] =
     [("hooks", HolderForm::Directory), ("config", HolderForm::File), ("config.worktree", HolderForm::File)];
 
-/// Directories that git fills itself: no other repository lies there.
+/// Directories that git fills itself, where no other repository lies.
 const FILLED: [&str; 8] = ["objects", "refs", "logs", "hooks", "info", "lfs", "rr-cache", "branches"];
 
-/// What a sandbox has to hold within what it lets write. Paths are real; none of them was a link.
+/// What a sandbox must protect inside what it makes writable. Paths are real; none of them was a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Protection {
-    /// Directories that may be written, but neither moved nor removed: something below is held.
+    /// Writable directories that a command may neither move nor remove, because something below is protected.
     pub(super) pinned: BTreeSet<PathBuf>,
     pub(super) read_only: BTreeSet<PathBuf>,
     pub(super) missing: BTreeSet<ForbiddenName>,
-    /// Protected names at the top of a root that are links: no mount can hold those.
+    /// Protected names at the top of a root that are links, which no mount can protect.
     pub(super) links: BTreeSet<PathBuf>,
 }
 
@@ -46,18 +46,18 @@ pub(super) struct ForbiddenName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum HolderForm {
     Directory,
-    /// It can't even be opened.
+    /// A file that cannot even be opened.
     File,
-    /// One without content, which its readers take for none: what can't be opened would stop them.
+    /// An empty file, which its readers treat as missing: failing to open it would stop them.
     EmptyFile,
 }
 
-/// Where a protected name is looked for.
+/// Where we look for a protected name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProtectedAt {
     Home,
     Root,
-    /// Below a root: only what exists is held.
+    /// Below a root: only existing entries are protected.
     Nested,
 }
 
@@ -71,7 +71,7 @@ impl Protection {
         }
         found.read_only.extend(policy.protected.iter().cloned());
         for missing in &policy.protected_missing {
-            // One place-holder for a name, and none in another.
+            // One place-holder per name, and none inside another.
             let is_held = |other: &ForbiddenName| missing.path.starts_with(&other.path);
             if !found.missing.iter().any(is_held) {
                 found.missing.insert(missing.clone());
@@ -91,23 +91,23 @@ impl Protection {
         self.outermost()
     }
 
-    /// What no command may change, as it is called in the innermost root.
+    /// What no command may change, by its name in the innermost root.
     pub(super) fn shown_below(&self, roots: &[PathBuf]) -> Vec<String> {
         self.read_only.iter().chain(&self.links).filter_map(|path| below_innermost(path, roots)).collect()
     }
 
-    /// What exists and is held in a directory, itself included.
+    /// What exists and is protected in a directory, including the directory itself.
     pub(super) fn below(&self, directory: &Path) -> Vec<PathBuf> {
         let held = self.read_only.iter().chain(&self.links);
         held.filter(|path| path.starts_with(directory)).cloned().collect()
     }
 
-    /// What no command may make, in the same way.
+    /// What no command may create, by its name in the innermost root.
     pub(super) fn missing_below(&self, roots: &[PathBuf]) -> Vec<String> {
         self.missing.iter().filter_map(|missing| below_innermost(&missing.path, roots)).collect()
     }
 
-    /// What a whole directory holds needs nothing of its own.
+    /// Drops entries inside a directory that is protected as a whole.
     fn outermost(self) -> Self {
         let held = |path: &Path| path.ancestors().skip(1).any(|above| self.read_only.contains(above));
         Self {
@@ -128,8 +128,8 @@ impl Protection {
         }
     }
 
-    /// Whoever could move a directory above something hidden could show it to the next command under another
-    /// name, and one above a root could put a link in its place.
+    /// Pins the directories above: a command that could move a directory above something hidden could show it
+    /// to the next command under another name, and above a root could put a link in its place.
     fn pin_the_way_to(&mut self, policy: &Policy) {
         let missing = policy.protected_missing.iter().map(|missing| &missing.path);
         let protected = policy.protected.iter().chain(&policy.protected_links).chain(missing);
@@ -144,7 +144,7 @@ impl Protection {
         self.pinned.len() + self.read_only.len() + self.missing.len()
     }
 
-    /// Breadth first, so that a bounded search sees what is near. Roots within are searched for themselves.
+    /// Breadth first, so that a bounded search sees what is near. Nested roots get their own search.
     fn search(&mut self, tree: &dyn DirectoryTree, root: &Path, place: ProtectedAt, roots: &[PathBuf]) {
         let mut open = VecDeque::from([(root.to_owned(), 0)]);
         let mut looked_at = 0;
@@ -165,17 +165,17 @@ impl Protection {
             let mut seen = BTreeSet::new();
             for (name, kind) in entries {
                 let is_whole = Guarded::is_protected_entry(&name);
-                // Most entries are files that are not protected: no further look at them.
+                // Most entries are files that are not protected, so skip them early.
                 if !is_whole && kind != NodeKind::Directory && !name.as_encoded_bytes().starts_with(b".") {
                     continue;
                 }
                 let path = directory.join(&name);
-                // `.GIT` is held like `.git`, but does not keep that from being made beside it.
+                // `.GIT` is protected like `.git`, but does not keep a command from making `.git` beside it.
                 let exact = name;
                 let name = lower(&exact);
                 if is_whole || Guarded::protected_names().any(|sequence| first(sequence) == name) {
                     if self.count() >= HELD_PATHS {
-                        // Too many to be mounted one by one.
+                        // There are too many to mount one by one.
                         self.read_only.insert(directory.clone());
                         break;
                     }
@@ -200,9 +200,9 @@ impl Protection {
             if needs_place_holder(sequence, place) {
                 let name = first(sequence);
                 let form = match place {
-                    // `git clean` and `git stash -u` remove every empty directory, and fail at one that is
-                    // held. They pass over what is neither file nor directory. At a `.git` that is none git
-                    // itself fails.
+                    // `git clean` and `git stash -u` remove every empty directory, and fail at a mounted one.
+                    // They skip entries that are neither file nor directory. But if `.git` is such an entry,
+                    // git itself fails.
                     ProtectedAt::Root | ProtectedAt::Nested if name != ".git" => HolderForm::File,
                     ProtectedAt::Home | ProtectedAt::Root | ProtectedAt::Nested => {
                         match sequence.contains('/') {
@@ -216,7 +216,7 @@ impl Protection {
         }
     }
 
-    /// An entry that one or several protected names begin with.
+    /// Protects an entry with which one or several protected names begin.
     fn hold(
         &mut self,
         tree: &dyn DirectoryTree,
@@ -234,8 +234,8 @@ impl Protection {
         } else if name == ".git" && kind == NodeKind::Directory {
             self.hold_repository(tree, path);
         } else if kind != NodeKind::Directory || name != ".config" {
-            // One of another session's place-holders, too. `.cargo` as a whole: a place-holder for one of its
-            // two names would be read by cargo elsewhere.
+            // Also place-holders of other sessions. Protect `.cargo` as a whole: cargo elsewhere would read a
+            // place-holder for one of its two names.
             self.read_only.insert(path.to_owned());
         } else {
             self.pinned.insert(path.to_owned());
@@ -246,7 +246,7 @@ impl Protection {
         }
     }
 
-    /// Hooks and configuration of a repository and of the modules in it; the rest is git's to write.
+    /// Protects hooks and configuration of a repository and of the modules in it; git may write the rest.
     fn hold_repository(&mut self, tree: &dyn DirectoryTree, repository: &Path) {
         let mut open = VecDeque::from([(repository.to_owned(), 0)]);
         let mut looked_at = 0;
@@ -271,7 +271,7 @@ impl Protection {
             }
             for (name, kind) in entries {
                 let name_of_way = lower(&name);
-                // Below `modules`, what looks like a repository hides none.
+                // Below `modules`, an entry that looks like a repository does not hide others.
                 let leads_on = match (directory == repository, is_repository) {
                     (true, _) => matches!(name_of_way.as_str(), "modules" | "worktrees"),
                     (false, true) => !FILLED.contains(&name_of_way.as_str()),
@@ -353,8 +353,8 @@ fn needs_place_holder(sequence: &str, place: ProtectedAt) -> bool {
     }
 }
 
-/// One of ours, of a command that runs now or that did when we died: a socket takes the place of a file, since
-/// it can hold nothing and git does not see it; an empty marked directory for a directory.
+/// One of our own, of a command that runs now or did when we died. A socket replaces a file, because it can
+/// have no content and git does not see it; an empty marked directory replaces a directory.
 fn place_holder(tree: &dyn DirectoryTree, path: &Path, kind: NodeKind) -> Option<HolderForm> {
     match kind {
         NodeKind::Socket => Some(HolderForm::File),
@@ -367,11 +367,11 @@ fn place_holder(tree: &dyn DirectoryTree, path: &Path, kind: NodeKind) -> Option
 mod tests {
     use super::*;
 
-    /// The search passes over other files that do not.
+    /// The search skips other files.
     #[test]
     fn all_names_with_a_place_holder_begin_with_a_dot() {
         assert!(Guarded::protected_names().all(|sequence| sequence.starts_with('.')));
-        // What is there is compared with them in lower case.
+        // The search compares entries with them in lower case.
         assert!(Guarded::protected_names().all(|sequence| sequence == sequence.to_lowercase()));
     }
 }

@@ -1,5 +1,6 @@
-//! Our own program run again between the sandbox and the command: sets what only a process itself can set, then
-//! starts the command. Reads its arguments and its pipes; nothing of the session's settings.
+//! Our own program, run again between the sandbox and the command: makes the settings that only the process
+//! itself can make, then starts the command. Reads its arguments and its pipes, but none of the session's
+//! settings.
 #![allow(unsafe_code)]
 
 use std::ffi::{OsStr, OsString};
@@ -21,24 +22,24 @@ use crate::relay;
 /// The hidden first argument.
 const FLAG: &str = "__sandboxed";
 
-/// What a command must not be given, as the helper is told.
+/// What the command must not get, for the helper.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HelperRequest {
     pub(super) stage: HelperStage,
-    /// Where temporary files and caches go.
+    /// The directory for temporary files and caches.
     pub(super) scratch: PathBuf,
-    /// Names of the user's caches that can be written.
+    /// Names of the user's caches that are writable.
     pub(super) caches: Vec<String>,
     /// Without the right to write, the scratch takes less, too.
     pub(super) writes: WriteGrant,
     pub(super) line: ConfinedLine,
 }
 
-/// A program with its arguments, and what it gets beside what every command gets.
+/// A program with its arguments, and what it gets in addition to every command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ConfinedLine {
     pub(super) words: Vec<OsString>,
-    /// Variables that it gets whatever they are called; `environment::on_arrival` finds their values.
+    /// Variables that it gets whatever their names are; `environment::on_arrival` finds their values.
     pub(super) kept: Vec<OsString>,
 }
 
@@ -62,7 +63,7 @@ impl HelperRequest {
         arguments
     }
 
-    /// `None` for what we never write ourselves.
+    /// `None` for arguments that we never write ourselves.
     fn from_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let (mut scratch, mut caches, mut stage) = (None, Vec::new(), StageWords::default());
         let (mut writes, mut line) = (WriteGrant::Granted, ConfinedLine::default());
@@ -83,8 +84,8 @@ impl HelperRequest {
     }
 }
 
-/// Does the helper's work if this process was started for it; must be asked before anything else in `main`,
-/// since it may replace the process. `None`: the process is an ordinary one.
+/// Does the helper's work if this process was started for it. `main` must call it before anything else, because
+/// it may replace the process. `None` if the process is an ordinary one.
 pub fn run_if_asked() -> Option<ExitCode> {
     if let Some(code) = relay::run_if_asked() {
         return Some(code);
@@ -127,8 +128,8 @@ pub(super) struct SupervisorPipes {
 impl SupervisorPipes {
     fn inherited() -> Option<Self> {
         let (numbers, errors) = Pipes::numbers(&std::env::var_os(crate::process::PIPES)?)?;
-        // SAFETY: the process that started this one opened them for it, each another one, and nothing here has
-        // opened anything yet.
+        // SAFETY: the process that started this one opened them for it, each a different one, and nothing here
+        // has opened anything yet.
         let taken = |number| unsafe { OwnedFd::from_raw_fd(number) };
         let [lifeline, report, output] = numbers.map(taken);
         Some(Self { lifeline, report, output, error_output: errors.map(taken) })
@@ -170,11 +171,11 @@ fn prepare(
     let errors = contact.error_output.as_ref().unwrap_or(&contact.output);
     command.stdout(contact.output.try_clone()?).stderr(errors.try_clone()?);
     let writes = request.writes;
-    // SAFETY: runs in this process of one thread, right before it is replaced.
+    // SAFETY: runs in this process of one thread, right before the command replaces it.
     unsafe {
         command.pre_exec(move || {
             guard::reset_signals();
-            // Programs say that a file is too large instead of dying without a word.
+            // This makes programs report that a file is too large instead of dying without a message.
             if writes == WriteGrant::Withheld {
                 libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             }
@@ -185,7 +186,7 @@ fn prepare(
     Ok(command)
 }
 
-/// Where the supervisor reads it: what is at descriptor 2 now may be the command's output.
+/// Writes to the pipe that the supervisor reads: descriptor 2 may be the command's output now.
 pub(super) fn tell_failure(contact: &SupervisorPipes, error: &io::Error) {
     let text = format!("the sandbox could not be entered: {error}\n");
     if let Err(unwritten) = io::stderr().write_all(text.as_bytes()) {

@@ -1,5 +1,4 @@
-//! How much of the machine a command may take. What can't be set is left as it is: it is the kernel's to
-//! refuse.
+//! Limits how much of the machine a command may use. If a limit cannot be set, leaves the old one.
 #![allow(unsafe_code)]
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -9,7 +8,7 @@ use attache_core::ports::tool::WriteGrant;
 use super::system;
 use crate::limits::{COMMAND_FILE_BYTES, COMMAND_TASKS, UNASKED_FILE_BYTES};
 
-/// Sets the limits of this process and of all it will start.
+/// Sets the limits of this process and of everything it will start.
 pub(super) fn limit(writes: WriteGrant) {
     lower(Resource::Core, 0);
     let file = match writes {
@@ -24,7 +23,7 @@ pub(super) fn limit(writes: WriteGrant) {
     }
 }
 
-/// Never raises: a limit that is stricter already stays.
+/// Never raises a limit: a stricter one stays.
 fn lower(resource: Resource, limit: u64) {
     let present = getrlimit(resource);
     let maximum = present.maximum.map_or(limit, |maximum| maximum.min(limit));

@@ -1,9 +1,9 @@
-//! Characters become words: blanks split them, and what is left of each is put together.
+//! Turns characters into words: blanks split them, and the rest of each word is put together.
 
 use super::{Quotes, ShellChar};
 use crate::word::{Word, WordPart};
 
-/// Blanks that come from variables end words.
+/// Blanks from variables end words.
 pub(super) fn split(marks: Vec<ShellChar>) -> Vec<Vec<ShellChar>> {
     let mut words = vec![Vec::new()];
     for mark in marks {
@@ -38,7 +38,7 @@ pub(super) fn word(marks: &[ShellChar], source: &str) -> Word {
                 }
             }
             ShellChar::Open(piece, quotes) => {
-                // A name that fits a pattern may hold blanks.
+                // A name that matches a pattern may contain blanks.
                 splits |= matches!(piece, WordPart::Unknown | WordPart::Chosen(_)) && *quotes == Quotes::None;
                 pieces.push(piece.clone());
             }

@@ -1,4 +1,4 @@
-//! Statements with redirections, and what the grammar puts behind the mark of a here-document.
+//! Statements with redirections, and what the grammar attaches to the mark of a here-document.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use crate::state::{Flow, ShellState, join};
 use crate::{CommandReader, Unclear};
 
 impl CommandReader<'_> {
-    /// The grammar hangs the redirections of the last command on the list it ends; here they go back to it.
+    /// The grammar attaches the redirections of the last command to the list around it; this gives them back.
     pub(super) fn redirected(
         &mut self,
         node: Node<'_>,
@@ -79,7 +79,7 @@ impl CommandReader<'_> {
         }
     }
 
-    /// The grammar puts redirections of the last command around the whole of `a && b > file`.
+    /// The grammar puts the last command's redirections around the whole of `a && b > file`.
     fn list_with_redirects(
         &mut self,
         body: Node<'_>,
@@ -109,8 +109,8 @@ impl CommandReader<'_> {
         })
     }
 
-    /// `cat <<E && ls`, `cat <<E | sh`: what follows the mark of a here-document belongs to it in the
-    /// grammar.
+    /// `cat <<E && ls`, `cat <<E | sh`: in the grammar, what follows the mark of a here-document belongs to the
+    /// document.
     fn behind_here_documents(
         &mut self,
         redirects: &[Node<'_>],
@@ -124,7 +124,7 @@ impl CommandReader<'_> {
             for child in redirect.children(&mut cursor) {
                 match child.kind() {
                     "&&" | "||" => operator = child.kind(),
-                    // Then what comes before it is a part of the pipeline, too.
+                    // Then what comes before it is also part of the pipeline.
                     "pipeline" => {
                         let around = self.input.replace(text[redirect.byte_range()].to_owned());
                         self.pipeline(child, text, before.clone())?;

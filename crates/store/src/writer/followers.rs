@@ -1,4 +1,4 @@
-//! Who waits for a change that another process made.
+//! The callers that wait for a change by another process.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::limits;
 #[derive(Default)]
 pub(super) struct Followers {
     pub(super) waiting: Vec<oneshot::Sender<()>>,
-    /// The change counter when it was last looked at.
+    /// The change counter at the last check.
     pub(super) baseline: Option<i64>,
     pub(super) looked_at: Option<Instant>,
     pub(super) changed_at: Option<Instant>,
@@ -30,7 +30,7 @@ impl Followers {
 }
 
 impl StoreWriter {
-    /// Looks at the change counter when it is time to, and wakes who waits for it.
+    /// Checks the change counter when it is time, and wakes the followers.
     pub(super) fn follow(&mut self) {
         self.followers.waiting.retain(|follower| !follower.is_closed());
         if self.followers.waiting.is_empty() || !self.followers.due_in().is_zero() {
@@ -51,8 +51,8 @@ impl StoreWriter {
         }
     }
 
-    /// Changes when another connection has committed. Asked on the writer's own connection, because there our
-    /// own commits don't count. `None` (can't be read) counts as a change like any other value.
+    /// Changes when another connection commits. Read on the writer's own connection, where our own commits do
+    /// not count. `None` (unreadable) counts as a change like any other value.
     pub(super) fn change_counter(&mut self) -> Option<i64> {
         if self.connection.is_none() {
             self.connection = self.connector.writer().ok();

@@ -1,5 +1,5 @@
-//! What the writer does for the search index beside its commits: pieces of the backlog, when nothing waits or
-//! somebody asks.
+//! The writer's work on the search index beside its commits: pieces of the backlog, when nothing else waits or
+//! a caller asks for it.
 
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::limits;
 use crate::search_index::{self, Backlog, Indexing};
 
 impl StoreWriter {
-    /// Failing is no harm: what waits is stored, and the next start or search tries again.
+    /// A failure does no harm: the backlog is stored, and the next start or search tries again.
     pub(super) fn work_on_backlog(&mut self) {
         self.backlog_pause = limits::BACKLOG_PAUSE;
         if let Err(failure) = self.index_piece() {

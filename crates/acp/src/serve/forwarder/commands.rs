@@ -1,4 +1,4 @@
-//! Tells a client which slash commands its session has, and when they become others.
+//! Tells a client its session's slash commands, and every change of them.
 
 use attache_core::slash_commands::{CommandsFeed, SlashCommands};
 
@@ -6,8 +6,8 @@ use super::{Forwarder, Interruption};
 use crate::to_wire::write_commands;
 
 impl Forwarder {
-    /// Which slash commands the session has: told behind the answer that opened it here, and before anything of
-    /// its turns. Files are read for some of them, which the first turn waits for, too.
+    /// Sends the session's slash commands after the answer that opened it here, and before anything of its
+    /// turns. Some of them come from files that must be read first, so the first turn waits for that, too.
     pub(super) async fn tell_first_commands(&mut self, mut feed: CommandsFeed) -> Result<(), Interruption> {
         let commands = feed.first().await;
         self.slash_commands = Some(feed);
@@ -26,7 +26,7 @@ impl Forwarder {
     }
 }
 
-/// Waits for ever while nothing was told.
+/// Waits for ever until the client has its first list.
 pub(super) async fn changed(feed: &mut Option<CommandsFeed>) -> SlashCommands {
     match feed {
         Some(feed) => feed.changed().await,

@@ -1,5 +1,4 @@
-//! Every way that a link can go, up to a length: nothing that is asked is lost, done twice or done out of
-//! order.
+//! Every path of a link up to a certain length: no request is lost, handled twice or handled out of order.
 
 use super::*;
 
@@ -93,7 +92,7 @@ fn a_token_that_outlived_its_link_changes_nothing() {
     }
 }
 
-/// One walk: requests get rising numbers, and each has to come out once, in order.
+/// One walk: requests get rising numbers, and each must come out once, in order.
 #[derive(Default)]
 struct Walk {
     links: Links,
@@ -125,7 +124,7 @@ impl Walk {
         }
     }
 
-    /// 0 asks only, 1 also opens (again) and 2 closes, where that can be written.
+    /// 0 only asks, 1 also opens (again) and 2 closes, if the state allows it.
     fn ask(&mut self, action: u32) {
         self.asked += 1;
         match self.links.submit(&id(), self.asked) {

@@ -1,4 +1,4 @@
-//! Who holds an address of this machine, as far as the system tells us. Changes nothing.
+//! Which program holds an address of this machine, as far as the system tells us. Changes nothing.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn holds(process: &Path, socket: &str) -> bool {
     targets.any(|target| target.as_os_str() == socket)
 }
 
-/// Of the table that the kernel shows: place 1 is the local address, 3 the state, 9 the inode.
+/// From the kernel's table: column 1 is the local address, 3 the state, 9 the inode.
 fn listening_inode(table: &str, port: u16) -> Option<&str> {
     const LISTENING: &str = "0A";
     table.lines().skip(1).find_map(|line| {

@@ -1,5 +1,5 @@
-//! The blocks of an answer while they are open: what begins, grows and ends becomes chunks. Calls are `calls`'
-//! business.
+//! The open blocks of an answer: turns their beginning, growth and end into chunks. `calls` handles the blocks
+//! that are calls.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ use crate::escaped::{Escaped, Half};
 #[derive(Debug)]
 pub(super) struct Blocks {
     open: HashMap<u64, OpenBlock>,
-    /// Blocks so far; names the streams, because servers reuse indexes.
+    /// Blocks so far. The count names the streams, because servers reuse indexes.
     count: u64,
     calls: AnthropicCalls,
     sources: CitedSources,
-    /// Stored beside what only its author understands again.
+    /// Stored beside everything that only its author understands again.
     by: String,
-    /// Stored beside it too, where it also has to follow the same words again.
+    /// Stored there as well, for what may go back only behind the same words.
     prefix: Option<String>,
 }
 
@@ -42,7 +42,7 @@ enum OpenBlock {
     PassedOver,
 }
 
-/// A text or reasoning part. Text begins with its first word: empty blocks are no parts.
+/// A text or reasoning part. A text begins with its first word, so an empty block becomes no part.
 #[derive(Debug)]
 struct Stream {
     id: StreamId,
@@ -71,7 +71,7 @@ impl Blocks {
     }
 
     pub(super) fn start(&mut self, index: u64, raw: Option<&RawValue>, out: &mut Vec<StepEvent>) {
-        // A server that forgot to end one block begins the next at its place.
+        // A server that forgets to end a block begins the next one at the same index.
         self.stop(index, out);
         let Some(raw) = raw else { return };
         let kind = serde_json::from_str::<TypeTag<'_>>(raw.get()).map(|kind| kind.kind).unwrap_or_default();
@@ -110,7 +110,7 @@ impl Blocks {
 
     pub(super) fn delta(&mut self, index: u64, delta: AnthropicDelta<'_>, out: &mut Vec<StepEvent>) {
         if !self.open.contains_key(&index) {
-            // A server that forgot to begin the block: what it says counts all the same.
+            // The server did not begin this block; the delta counts all the same.
             let block = match &*delta.kind {
                 "text_delta" => OpenBlock::Text(self.stream()),
                 "thinking_delta" => {
@@ -177,7 +177,7 @@ impl Blocks {
         Stream { id, half: Half::default(), begun: false }
     }
 
-    /// What goes back to the author: its own words, who it is, and behind what it spoke.
+    /// What the author gets back: its own words, its name, and a fingerprint of what came before them.
     fn authored(&self, own: Option<(&str, String)>) -> Rest {
         let mut fields = Map::new();
         if let Some((key, value)) = own {

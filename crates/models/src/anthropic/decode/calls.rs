@@ -1,5 +1,5 @@
-//! The calls of an answer: those for us, and those a server ran by itself. A call is told as whole only when it
-//! surely is.
+//! The calls of an answer: those we run, and those the server ran. Reports a call as whole only when it surely
+//! is.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -15,11 +15,11 @@ use crate::escaped::{Escaped, Half};
 
 #[derive(Debug, Default)]
 pub(super) struct AnthropicCalls {
-    /// Ids of this answer: models and gateways repeat them.
+    /// Ids of this answer's calls, because models and gateways repeat ids.
     taken: HashSet<CallId>,
-    /// Ended without readable arguments. Only the reason of the end tells whether they were cut.
+    /// Calls that ended without readable arguments. Only the finish reason tells whether they were cut.
     doubtful: Vec<AnthropicCall>,
-    /// Calls that the server runs, told as whole and not answered yet.
+    /// Calls that the server runs: reported as whole, still without a result.
     served: BTreeSet<CallId>,
     any: bool,
 }
@@ -30,13 +30,13 @@ pub(super) struct AnthropicCall {
     tool_name: String,
     marks: ToolMarks,
     text: String,
-    /// Arguments that came whole with the beginning.
+    /// Arguments that came complete with the start of the call.
     given: Option<Value>,
     half: Half,
 }
 
 impl AnthropicCalls {
-    /// Whether there is a call for us.
+    /// Whether the answer holds a call that we run.
     pub(super) fn has_any(&self) -> bool {
         self.any
     }
@@ -46,7 +46,7 @@ impl AnthropicCalls {
         self.open(start, ToolMarks::default(), out)
     }
 
-    /// A call that the server runs itself.
+    /// Begins a call that the server runs.
     pub(super) fn begin_served(&mut self, start: BlockStart<'_>, out: &mut Vec<StepEvent>) -> AnthropicCall {
         self.open(start, served_marks(), out)
     }
@@ -84,10 +84,10 @@ impl AnthropicCalls {
         unique
     }
 
-    /// The block has ended. Arguments that can be read are whole: a cut object can't be.
+    /// The block has ended. Arguments that parse are whole: a cut object does not parse.
     pub(super) fn finish(&mut self, call: AnthropicCall, out: &mut Vec<StepEvent>) {
         if call.marks.provider_executed == Some(true) {
-            // It is not run here, so it needs no proof.
+            // We do not run it, so it need not prove that it is whole.
             self.served.insert(call.call_id.clone());
             let input = call.whole().unwrap_or_else(|| arguments(&call.text));
             return call.tell(input, out);
@@ -98,7 +98,7 @@ impl AnthropicCalls {
         }
     }
 
-    /// What a server tool gave.
+    /// The result of a tool that the server ran.
     pub(super) fn served(&mut self, start: BlockStart<'_>, out: &mut Vec<StepEvent>) {
         let call_id = CallId::new(start.tool_use_id.unescaped());
         if !self.served.remove(&call_id) {
@@ -123,8 +123,8 @@ impl AnthropicCalls {
         }
     }
 
-    /// The answer has ended. An answer that was cut leaves its doubtful calls open: the loop tells the model
-    /// that they were never run. A server's calls without a result get one.
+    /// The answer has ended. If it was cut, its doubtful calls stay open and the loop tells the model that they
+    /// never ran. A server's call without a result gets one here.
     pub(super) fn close(&mut self, reason: FinishReason, out: &mut Vec<StepEvent>) {
         let cut = match reason {
             FinishReason::Length | FinishReason::ContentFilter | FinishReason::Error => true,

@@ -1,4 +1,4 @@
-//! Citations as sources. Each source is told once per answer, however often it is cited.
+//! Citations as sources. Reports each source once per answer, however often the answer cites it.
 
 use std::collections::HashSet;
 
@@ -47,7 +47,7 @@ impl CitedSources {
         say(out, Chunk::SourceDocument { source_id, media_type, title, filename: None, rest });
     }
 
-    /// `None` for a source that has been told.
+    /// `None` for a source that was reported before.
     fn new_id(&mut self, key: &str) -> Option<String> {
         if !self.told.insert(key.to_owned()) {
             return None;

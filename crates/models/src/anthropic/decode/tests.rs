@@ -1,4 +1,4 @@
-//! Whatever order the events of an answer come in, the chunks come in one the loop takes.
+//! In whatever order the events of an answer arrive, the loop accepts the chunks.
 
 use attache_core::chunk::order::OrderChecker;
 use attache_core::chunk::{Chunk, Rest};
@@ -86,7 +86,7 @@ proptest! {
         }
         decoder.body_ended(&mut out);
         prop_assert_eq!(order_of(&out), Ok(()), "{:?}", out);
-        // A complete answer leaves no part open; calls may be, and the loop tells the model.
+        // A complete answer leaves no part open. It may leave calls open; the loop tells the model.
         let count = |wanted: fn(&Chunk) -> bool| {
             out.iter().filter(|event| matches!(event, StepEvent::Chunk(chunk) if wanted(chunk))).count()
         };

@@ -1,4 +1,5 @@
-//! The events as the wire has them. What may be anything is kept raw: only what is known is looked into.
+//! The events as the wire has them. A field that may hold anything stays raw; we parse it only where we know
+//! its type.
 
 use std::borrow::Cow;
 
@@ -7,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::escaped::Escaped;
 
-/// Any event. Flat, because a tagged enum would copy every delta once more.
+/// Any event. Flat, because serde copies every delta once more for a tagged enum.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct AnthropicEvent<'a> {
@@ -26,7 +27,7 @@ pub(super) struct AnthropicEvent<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// Any delta, that of the message included.
+/// Any delta, including the one of the message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct AnthropicDelta<'a> {
@@ -46,11 +47,11 @@ pub(super) struct AnthropicDelta<'a> {
     pub(super) stop_reason: Escaped<'a>,
 }
 
-/// The delta types that are understood; one of these that can't be read is an error, any other is passed over.
+/// The delta types we understand. One of these that does not parse is an error; any other type is ignored.
 pub(super) const KNOWN_DELTAS: [&str; 5] =
     ["text_delta", "thinking_delta", "input_json_delta", "signature_delta", "citations_delta"];
 
-/// The type of an event or a block; nothing else of it is read.
+/// The type of an event or a block; we read nothing else of it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TypeTag<'a> {
@@ -58,7 +59,7 @@ pub(super) struct TypeTag<'a> {
     pub(super) kind: Cow<'a, str>,
 }
 
-/// An event that could not be read as a whole.
+/// An event that does not parse as a whole.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Outline<'a> {
@@ -68,7 +69,7 @@ pub(super) struct Outline<'a> {
     pub(super) delta: Option<&'a RawValue>,
 }
 
-/// The blocks that are understood, as they begin.
+/// The blocks we understand, as they begin.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct BlockStart<'a> {

@@ -38,7 +38,7 @@ pub(super) enum ContentBlock<'a> {
     },
 }
 
-/// What a call gave.
+/// The content of a call's result.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum ResultContent<'a> {

@@ -1,5 +1,5 @@
-//! The conversation out of its passages: roles take turns, breakpoints are set, the turn's own context is put
-//! in. Bytes that were written once are only copied.
+//! Puts the conversation together from its passages: makes the roles alternate, sets cache breakpoints, adds
+//! the turn's own context. Only copies bytes that were encoded before.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ pub(super) const OPEN_USER: &[u8] = br#"{"role":"user","content":["#;
 pub(super) const OPEN_ASSISTANT: &[u8] = br#"{"role":"assistant","content":["#;
 pub(super) const CLOSE: &[u8] = b"]}";
 
-/// Breakpoints in the conversation: at its end, and where it ended in the request before, so that what was kept
-/// is found.
+/// Breakpoints in the conversation: one at its end, and one where the request before ended, so that the cache
+/// finds what it kept then.
 const BREAKPOINTS: usize = 2;
 
-/// Said for the user where the conversation would begin or end with the model: both are refused.
+/// Put in as the user's words where the conversation would begin or end with the model: the API refuses both.
 const GO_ON: &str = "Go on.";
 
-/// A breakpoint within a block, in front of the brace that closes it.
+/// A breakpoint within a block, written before the brace that closes it.
 const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
 
 pub(super) fn write(
@@ -61,13 +61,13 @@ fn marked(request: &ModelRequest, encoded: &[Arc<EncodedPassage>]) -> Vec<usize>
     ending.map(|(index, _)| index).take(BREAKPOINTS).collect()
 }
 
-/// Whether the first block of this passage is a thought that is sent.
+/// Whether this passage begins with a thought that we send.
 pub(super) fn begins_with_thoughts(encoded: &EncodedPassage, thoughts: ThoughtReplay) -> bool {
     let first = encoded.optional.first().is_some_and(|thought| thought.start == OPEN_ASSISTANT.len());
     first && thoughts == ThoughtReplay::Sent
 }
 
-/// The bytes of an encoded passage that are sent.
+/// The parts of an encoded passage that we send.
 pub(in crate::anthropic) fn pieces(
     encoded: &EncodedPassage,
     thoughts: ThoughtReplay,
@@ -85,7 +85,7 @@ fn left_out(encoded: &EncodedPassage, thoughts: ThoughtReplay) -> &[Range<usize>
     }
 }
 
-/// How the first message of a passage opens, if it says anything.
+/// How the first message of a passage opens, if the passage says anything.
 fn first_opening(passage: &Passage) -> &'static [u8] {
     match passage.role {
         Role::User | Role::System => OPEN_USER,
@@ -93,7 +93,7 @@ fn first_opening(passage: &Passage) -> &'static [u8] {
     }
 }
 
-/// How its last one does: results are a message of the user.
+/// How the last message of a passage opens: results make a message of the user.
 fn last_opening(passage: &Passage) -> &'static [u8] {
     match passage.parts.iter().filter_map(Part::tool).any(is_ours) {
         true => OPEN_USER,
@@ -125,7 +125,7 @@ impl MessageWriter<'_> {
             self.json.extend_from_slice(&encoded.json[at..range.start]);
             at = range.end;
         }
-        // The mark is in the last block, behind all thoughts.
+        // The mark belongs into the last block, which comes after all thoughts.
         if let Some(mark_at) = mark_at {
             self.json.extend_from_slice(&encoded.json[at..mark_at]);
             self.json.extend_from_slice(MARK);
@@ -141,8 +141,8 @@ impl MessageWriter<'_> {
         self.json.extend_from_slice(CLOSE);
     }
 
-    /// Begins a message, or goes on with the last one if it is of the same role: some gateways want roles to
-    /// take turns.
+    /// Begins a message, or continues the last one if it has the same role: some gateways require alternating
+    /// roles.
     fn open(&mut self, opening: &'static [u8]) {
         if self.last == Some(opening) {
             self.json.truncate(self.json.len() - CLOSE.len());

@@ -1,5 +1,5 @@
-//! One passage as messages: a user's as one, a step of the model as what it said and, if it called, the
-//! results.
+//! One passage as messages: a user's passage becomes one message; a step of the model becomes what it said and,
+//! if it called tools, their results.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,8 +20,8 @@ const FETCHES: Fetches = Fetches { images: true, pdf: true };
 
 pub(super) fn write(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     match passage.role {
-        // A system message in mid-conversation is for the newest models only; as a user's it is understood by
-        // all.
+        // Only the newest models take a system message within the conversation. Every model understands it as a
+        // user's.
         Role::User | Role::System => user(passage, outgoing, encoded),
         Role::Assistant => {
             assistant(passage, outgoing, encoded);
@@ -44,8 +44,8 @@ fn user(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage
 
 fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPassage) {
     let by = author(outgoing.request);
-    // Without one they were cut, and are refused; servers of others may know none and still want their thoughts
-    // back.
+    // A thought of Claude without a signature was cut, and the API refuses it. Other makers' models may sign
+    // nothing and still want their thoughts back.
     let unsigned = !ThinkingRules::is_of_the_vendor(&outgoing.request.model().model_id);
     let mut message = AnthropicMessage::open(OPEN_ASSISTANT);
     for (index, part) in passage.parts.iter().enumerate() {
@@ -66,7 +66,7 @@ fn assistant(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPa
                 name: &tool_name(&tool.tool_name),
                 input: &call_input(tool),
             }),
-            // What a server ran by itself is in what was said about it; the rest is for people.
+            // What the model said already tells about the tools that the server ran; the rest is for people.
             Part::Tool(_)
             | Part::StepStart
             | Part::SourceUrl { .. }
@@ -90,7 +90,7 @@ fn results(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPass
                     ContentBlock::Image { source: source(media) },
                 ])
             }
-            // A failure without words is refused.
+            // The API refuses a failure without words.
             Some(_) | None if result.failed && result.text.trim().is_empty() => {
                 ResultContent::Text("the call failed")
             }
@@ -105,18 +105,18 @@ fn results(passage: &Passage, outgoing: &Outgoing<'_>, encoded: &mut EncodedPass
     message.close(encoded);
 }
 
-/// Whether a call was ours to run.
+/// Whether we were the ones to run this call.
 pub(super) fn is_ours(tool: &ToolPart) -> bool {
     tool.provider_executed != Some(true)
 }
 
-/// What this dialect stored beside a thought, if it was this very model that thought it.
+/// What this dialect stored beside a thought, if this very model had the thought.
 fn own_marks<'a>(metadata: Option<&'a Value>, by: &str) -> Option<&'a Value> {
     let marks = metadata?.get("anthropic")?;
     (marks.get("by").and_then(Value::as_str) == Some(by)).then_some(marks)
 }
 
-/// Long thoughts are stored in pieces (`3`, `3~2`, `3~3`); the last has the signature of the whole.
+/// The store keeps a long thought in pieces (`3`, `3~2`, `3~3`); the last piece has the signature of the whole.
 fn whole_thought<'a>(before: &[Part], last: &Part, text: &'a str) -> Cow<'a, str> {
     let Part::Reasoning { id: Some(id), .. } = last else { return Cow::Borrowed(text) };
     let Some((stream, _)) = id.split_once('~') else { return Cow::Borrowed(text) };
@@ -132,11 +132,11 @@ fn whole_thought<'a>(before: &[Part], last: &Part, text: &'a str) -> Cow<'a, str
     Cow::Owned(whole)
 }
 
-/// A message that is being written; it is kept only if something is in it.
+/// A message that we are writing; we keep it only if it holds something.
 struct AnthropicMessage {
     json: Vec<u8>,
     open: usize,
-    /// Where the last block ends that a message may end with: not a thought.
+    /// Where the last block ends that may end a message, which a thought may not.
     ends_at: Option<usize>,
     thoughts: Vec<Range<usize>>,
 }
@@ -147,7 +147,7 @@ impl AnthropicMessage {
     }
 
     fn text(&mut self, text: &str) {
-        // Blank ones are refused.
+        // The API refuses blank texts.
         if !text.trim().is_empty() {
             self.block(&ContentBlock::Text { text });
         }
@@ -172,7 +172,7 @@ impl AnthropicMessage {
         self.comma();
         let start = self.json.len();
         write_json(&mut self.json, block);
-        // The comma behind it belongs to it: a thought is never the last.
+        // The range includes the comma after the thought: a thought never comes last.
         self.thoughts.push(start..self.json.len() + 1);
     }
 
@@ -188,7 +188,7 @@ impl AnthropicMessage {
         }
     }
 
-    /// Appends the message. Thoughts at its end are left out: with nothing behind them they are refused.
+    /// Appends the message. Leaves out thoughts at its end: the API refuses a thought with nothing after it.
     fn close(mut self, encoded: &mut EncodedPassage) {
         let Some(ends_at) = self.ends_at else { return };
         self.json.truncate(ends_at);
@@ -214,7 +214,7 @@ fn source<'a>(media: &Media<'a>) -> AnthropicSource<'a> {
     }
 }
 
-/// The kinds of picture that are taken.
+/// The kinds of picture that the API takes.
 fn is_taken(mime: &str) -> bool {
     matches!(media_type(mime), "image/jpeg" | "image/png" | "image/gif" | "image/webp")
 }

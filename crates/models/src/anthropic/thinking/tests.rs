@@ -1,4 +1,4 @@
-//! The families by the ids they have in the wild, and what each is told.
+//! Model ids as vendors and gateways write them, and what we tell each family about thinking.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What must hold whatever a server sends; what it means is told by the recorded wires.
+//! What must hold whatever a server sends. The recorded wires test what the events mean.
 
 use attache_core::chunk::order::OrderChecker;
 use attache_core::ports::store::ModelRef;
@@ -14,7 +14,7 @@ struct DecodedAnswer {
     error: Option<ModelError>,
 }
 
-/// Ends at the first error, as the answer does.
+/// Decodes until the first error, as an answer does.
 fn told(events: &[String]) -> DecodedAnswer {
     let request = attache_testkit::fakes::request(ModelRef::new("acme", "model-1"), Vec::new());
     let mut decoder = ChatDecoder::new(&request);

@@ -1,4 +1,4 @@
-//! Answers that end in an error: the provider's own words, and whether another try makes sense.
+//! Answers that end in an error: the provider's own words, and whether a retry makes sense.
 
 use std::time::Duration;
 
@@ -30,14 +30,14 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Something between events that is no event.
+    /// Data between events that is no event.
     pub(super) fn garbage(&self, data: &[u8]) -> ModelError {
         let said = ProviderError::in_body(data);
         said.error(format!("{} sent no event of its kind: {}", self.provider_id, shortened(&said.message)))
     }
 }
 
-/// `Please try again in 11.054s`: within a stream there is no header to say it.
+/// Finds the wait in `Please try again in 11.054s`: within a stream no header can say it.
 fn wait_in(message: &str) -> Option<Duration> {
     let message = message.to_lowercase();
     let (_, rest) = message.split_once("try again in ")?;
@@ -51,7 +51,7 @@ fn wait_in(message: &str) -> Option<Duration> {
     } else {
         return None;
     };
-    // No one waits longer than a day, and a larger number may be none.
+    // Users do not wait longer than a day, and a larger number may not fit a `Duration`.
     Duration::try_from_secs_f64(seconds.min(86_400.0)).ok()
 }
 

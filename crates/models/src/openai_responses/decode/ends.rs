@@ -1,5 +1,5 @@
-//! How the items of an answer end: with what the item itself says, or with what was heard of it when the
-//! answer ends first.
+//! How the items of an answer end: with what the item itself says, or, if the answer ends first, with what we
+//! received of it.
 
 use attache_core::chunk::{Chunk, Rest, ToolMarks};
 use attache_core::ports::StepEvent;
@@ -12,7 +12,7 @@ use crate::limits::ITEM_ID_BYTES;
 use crate::openai_responses::wire::OutputItem;
 
 impl ResponsesDecoder {
-    /// An item has ended: with what it says, or, at the end of the answer, with what was heard of it.
+    /// Ends an item: with what it says, or, at the end of the answer, with what we received of it.
     pub(super) fn end(
         &mut self,
         index: u64,
@@ -112,7 +112,7 @@ impl ResponsesDecoder {
         let told = item.map(|item| &*item.encrypted_content).filter(|content| !content.is_empty());
         let encrypted = told.unwrap_or(&reasoning.encrypted).to_owned();
         if ended == ItemEnd::Whole && !encrypted.is_empty() {
-            // Without a summary it is a part without text: what is encrypted has to survive.
+            // Reasoning without a summary still needs a part, without text, to carry the encrypted content.
             reasoning.open(&mut self.streams, out);
         }
         let rest = match ended {
@@ -138,7 +138,7 @@ impl ResponsesDecoder {
         let text = told.unwrap_or(&call.arguments);
         let name = item.map(|item| &*item.name).filter(|name| !name.is_empty()).unwrap_or(&call.name);
         if ended == ItemEnd::Cut {
-            // It stays as it is: the loop tells the model that it was not run.
+            // The call stays open: the loop tells the model that it did not run.
             return;
         }
         self.called = Called::Yes;
@@ -155,8 +155,8 @@ impl ResponsesDecoder {
     }
 }
 
-/// The item's id, if it is one that lasts: an id that changes while the item streams, or that is too long to be
-/// taken back, would be refused later.
+/// The item's id, if it is stable. The provider would later refuse an id that changes while the item streams,
+/// or one that is too long.
 fn lasting_id<'i>(begun: &'i str, item: Option<&'i OutputItem<'_>>) -> Option<&'i str> {
     let id = match item {
         Some(item) if begun.is_empty() || *begun == *item.id => &*item.id,

@@ -1,5 +1,5 @@
-//! Tools the provider runs by itself: shown as calls with their results, never run here. Pictures it made are
-//! files.
+//! Tools the provider runs: shown as calls with their results, never run here. Pictures that the provider made
+//! become files.
 
 use attache_core::chunk::{Chunk, Rest, ToolMarks};
 use attache_core::ids::CallId;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::{ResponsesDecoder, push};
 use crate::openai_responses::wire::OutputItem;
 
-/// A tool of the provider's: its item, what a call of it is called, and where the item says what was asked.
+/// One of the provider's tools: its item, the name we give its calls, and the field that holds the question.
 struct Hosted {
     item: &'static str,
     tool_name: &'static str,
@@ -26,7 +26,7 @@ const HOSTED: [Hosted; 4] = [
 
 const PICTURE: &str = "image_generation_call";
 
-/// A call under way.
+/// A call in progress.
 #[derive(Clone, Debug)]
 pub(super) struct Executed {
     call_id: CallId,
@@ -110,7 +110,7 @@ impl ResponsesDecoder {
             push(out, Chunk::ToolOutputError { call_id, error_text, marks: marks(), rest: Rest::none() });
             return;
         }
-        // The item itself is the result: it goes back to the model as it came.
+        // The item itself is the result: we send it back to the model unchanged.
         let rest = self.mark(None, None);
         push(
             out,
@@ -137,7 +137,7 @@ fn marks() -> ToolMarks {
     ToolMarks { provider_executed: Some(true), ..ToolMarks::default() }
 }
 
-/// What was asked, as an object.
+/// The question, as an object.
 fn asked(item: &Value, key: &str) -> Value {
     match item.get(key) {
         Some(Value::Object(fields)) => Value::Object(fields.clone()),

@@ -1,5 +1,5 @@
-//! What the items of an answer become: messages text, reasoning thoughts, calls tool input. Each begins with
-//! its first word and ends with its item, which alone knows whether it is whole.
+//! What the items of an answer become: messages become text, reasoning becomes thoughts, calls become tool
+//! input. Each begins with its first word and ends with its item, which alone knows whether it is whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::openai_responses::wire::{OutputItem, ResponsesText};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemEnd {
     Whole,
-    /// Not everything came: it is shown, but it is not sent back as the model's own, and a call is never run.
+    /// Part of it is missing: we show it, but do not send it back as the model's own, and never run a cut call.
     Cut,
 }
 
@@ -25,8 +25,8 @@ pub(super) enum Thought {
     Text(u64),
 }
 
-/// Items that have begun and not ended, each kind by the place in the output: a server that leaves the places
-/// out still has its items kept apart.
+/// Items that have begun and not ended, each kind by its place in the output. Separate maps keep the items
+/// apart even if a server leaves the places out.
 #[derive(Debug, Default)]
 pub(super) struct OpenItems {
     pub(super) messages: BTreeMap<u64, OpenMessage>,
@@ -38,10 +38,10 @@ pub(super) struct OpenItems {
 #[derive(Debug, Default)]
 pub(super) struct OpenMessage {
     pub(super) id: String,
-    /// Said of a message by newer models, which want it back.
+    /// Newer models say this of a message, and want it back.
     pub(super) phase: String,
     pub(super) parts: BTreeMap<u64, StreamId>,
-    /// Sources came one by one; the end need not tell them again.
+    /// The sources came one by one, so the end need not report them again.
     pub(super) cited: bool,
 }
 
@@ -88,7 +88,7 @@ impl OpenMessage {
 }
 
 impl OpenReasoning {
-    /// All thoughts of an item are one part, a blank line between two of them.
+    /// All thoughts of an item form one part, with a blank line between two of them.
     pub(super) fn think(
         &mut self,
         thought: Thought,
@@ -129,7 +129,7 @@ impl ResponsesDecoder {
         push(out, Chunk::TextDelta { id, delta, rest: Rest::none() });
     }
 
-    /// Says a whole part unless it was said in pieces.
+    /// Adds a whole part, unless it came in pieces before.
     pub(super) fn say_once(
         &mut self,
         index: u64,
@@ -166,7 +166,7 @@ impl ResponsesDecoder {
     }
 
     pub(super) fn argue(&mut self, index: u64, delta: String, out: &mut Vec<StepEvent>) {
-        // Arguments of a call that never began are told by its end.
+        // If the call never began, its end reports the arguments.
         let Some(call) = self.open.calls.get_mut(&index) else { return };
         if delta.is_empty() {
             return;
@@ -183,7 +183,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// An item begins. Nothing is said of it before its first word, save for calls, whose name is one.
+    /// An item begins. Reports nothing before its first word, except for a call, whose name counts as one.
     pub(super) fn begin(&mut self, index: u64, item: &OutputItem<'_>, out: &mut Vec<StepEvent>) {
         self.state = ResponsesState::Speaking;
         match &*item.kind {
@@ -204,7 +204,7 @@ impl ResponsesDecoder {
                 (reasoning.id, reasoning.encrypted) =
                     (item.id.to_string(), item.encrypted_content.to_string());
             }
-            // A call without a name begins when it has one.
+            // A call without a name begins once it has one.
             "function_call" if !item.name.is_empty() => {
                 let same = self.open.calls.get(&index).is_some_and(|open| !is_another(&open.id, item));
                 if !same {
@@ -237,7 +237,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// The first id that says something, made different from those of the calls before it.
+    /// The first id that is not empty, made different from the ids of earlier calls.
     pub(super) fn call_id(&mut self, index: u64, wanted: &[&str]) -> CallId {
         let wanted = wanted.iter().find(|id| !id.is_empty());
         let wanted = wanted.map_or_else(|| format!("call_{index}"), |id| (*id).to_owned());
@@ -251,7 +251,7 @@ impl ResponsesDecoder {
     }
 }
 
-/// Whether something else begins in the place of an item with this id.
+/// Whether another item begins in the place of the item with this id.
 fn is_another(open: &str, item: &OutputItem<'_>) -> bool {
     !open.is_empty() && open != &*item.id
 }

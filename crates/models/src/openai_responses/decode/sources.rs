@@ -1,4 +1,4 @@
-//! What an answer refers to: pages and files, told where they are cited.
+//! What an answer refers to: pages and files, reported where the answer cites them.
 
 use attache_core::chunk::{Chunk, Rest};
 use attache_core::ports::StepEvent;
@@ -34,7 +34,7 @@ impl ResponsesDecoder {
                 let filename = Some(annotation.filename.to_string()).filter(|name| !name.is_empty());
                 let title = title.or_else(|| filename.clone());
                 let title = title.unwrap_or_else(|| annotation.file_id.to_string());
-                // The wire names no media type; what can be cited by its words is text.
+                // The wire names no media type, but only a text can be cited by its words.
                 let media_type = "text/plain".to_owned();
                 let rest = self.mark(None, [("fileId", &*annotation.file_id)]);
                 Some(Chunk::SourceDocument { source_id, media_type, title, filename, rest })

@@ -1,4 +1,4 @@
-//! Events in any order, from servers that keep none of the rules: what comes out keeps all of ours.
+//! Events in any order, from servers that break every rule: the chunks keep all of ours.
 
 use attache_core::chunk::order::OrderChecker;
 use attache_core::ports::store::ModelRef;

@@ -1,4 +1,4 @@
-//! The items a passage becomes, and their JSON. Which of them only their author may get back is in `step`.
+//! The items a passage becomes, and their JSON. `step` decides which of them only their author may get back.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::compose::{BlobBytes, Fetches, Media, MediaKind, MediaSource, PromptPi
 use crate::limits::{CALL_NAME_BYTES, ITEM_ID_BYTES};
 use crate::written::write_json;
 
-/// What passages are written with.
+/// What the passages are written with.
 pub(super) struct ResponsesWriter<'a> {
     pub(super) author: String,
     pub(super) info: ModelInfo,
@@ -58,7 +58,7 @@ pub(super) enum InputItem<'a> {
         status: &'static str,
         result: &'a str,
     },
-    /// An item of a tool of the provider's, as it came.
+    /// An item of a provider's tool, unchanged.
     #[serde(untagged)]
     AsItCame(&'a Value),
 }
@@ -87,7 +87,8 @@ pub(super) enum InputFile<'a> {
     Fetched { file_url: &'a str },
 }
 
-/// A web address, or the content itself. Written without being put together first: it may be megabytes.
+/// A web address, or the content itself. Written piece by piece, without first joining it into one string: it
+/// may be megabytes.
 pub(super) struct MediaUrl<'a> {
     mime: &'a str,
     source: MediaSource<'a>,
@@ -109,7 +110,7 @@ impl Serialize for MediaUrl<'_> {
 }
 
 impl InputItem<'_> {
-    /// Writes it behind the items before it.
+    /// Appends the item, after a comma if others come before it.
     pub(super) fn append_to(&self, json: &mut Vec<u8>) {
         if !json.is_empty() {
             json.push(b',');
@@ -131,7 +132,7 @@ impl ResponsesWriter<'_> {
     fn message(&self, role: &'static str, passage: &Passage, json: &mut Vec<u8>) {
         let fetches = Fetches { images: true, pdf: true };
         let mut said = pieces(passage, &self.info, self.blobs, fetches);
-        // An empty text is refused, and says nothing.
+        // The API refuses an empty text, which says nothing anyway.
         said.retain(|piece| !matches!(piece, PromptPiece::Text(text) if text.is_empty()));
         let content = match said.as_slice() {
             [] => return,
@@ -171,7 +172,8 @@ pub(super) fn user_text(text: &str) -> Vec<u8> {
     json
 }
 
-/// A call's id as it is taken: other dialects allow longer ones. The same id always becomes the same.
+/// A call's id in the form the API takes: other dialects allow longer ones. The same id always gives the same
+/// result.
 pub(super) fn call_id(id: &CallId) -> Cow<'_, str> {
     let id = id.as_str();
     if !id.is_empty() && id.len() <= ITEM_ID_BYTES {
@@ -183,7 +185,7 @@ pub(super) fn call_id(id: &CallId) -> Cow<'_, str> {
     Cow::Owned(format!("{front}_{:016x}", hasher.finish()))
 }
 
-/// A tool's name as it is taken: models make up names that no request may hold.
+/// A tool's name in the form the API takes: models make up names that it refuses.
 pub(super) fn call_name(name: &str) -> Cow<'_, str> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if name.is_empty() {

@@ -1,6 +1,6 @@
 //! One step of the assistant as items. What only its author understands (encrypted reasoning, item ids) goes
-//! back to its author alone, and only in whole: the provider refuses reasoning without the item that followed
-//! it, and an item by its id without the reasoning it followed.
+//! back to its author alone, and only complete: the provider refuses reasoning without the item that followed
+//! it, and an item by its id without the reasoning before it.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::items::{InputBlock, InputContent, InputItem, ResponsesWriter, call_id, call_name, media_block};
 use crate::compose::{Fetches, PromptPiece, call_input, call_result, file_data, piece};
 
-/// What the decoder put beside a part, if this model is its author.
+/// What the decoder stored beside a part, if this model is its author.
 #[derive(Clone, Copy, Default)]
 struct ItemMark<'a> {
     item_id: Option<&'a str>,
@@ -19,7 +19,7 @@ struct ItemMark<'a> {
     encrypted: Option<&'a str>,
 }
 
-/// One item to be, in the order of the parts.
+/// One item to write, in the order of the parts.
 enum StepItem<'a> {
     Reasoning {
         text: &'a str,
@@ -27,9 +27,9 @@ enum StepItem<'a> {
     },
     Message(Vec<Cow<'a, str>>),
     Call(&'a ToolPart),
-    /// A call the provider ran by itself.
+    /// A call that the provider ran.
     Executed(&'a Map<String, Value>),
-    /// One that the model made itself, and its base64.
+    /// A picture that the model itself made, and its base64.
     Picture {
         part: &'a Part,
         data: String,
@@ -38,7 +38,7 @@ enum StepItem<'a> {
 
 struct MarkedItem<'a> {
     said: StepItem<'a>,
-    /// `None`: another model's, or cut off.
+    /// `None` if another model made it, or if it was cut.
     mark: Option<ItemMark<'a>>,
 }
 
@@ -55,7 +55,7 @@ impl ResponsesWriter<'_> {
         }
         let mut plan = SendPlan::of(&items, unsendable);
         if plan.ids == ItemIds::Left {
-            // A picture can't be told without its id.
+            // Without ids, we cannot refer to a picture, so describe it.
             for item in &mut items {
                 if let StepItem::Picture { part, .. } = item.said {
                     *item = MarkedItem { said: self.described(part), mark: None };
@@ -109,7 +109,7 @@ impl ResponsesWriter<'_> {
         }
     }
 
-    /// A file of another model's: its name, type and size.
+    /// A description of another model's file: its name, type and size.
     fn described<'p>(&self, part: &'p Part) -> StepItem<'p> {
         let blind = ModelInfo { images: false, audio: false, pdf: false, ..self.info.clone() };
         let text = match piece(part, &blind, self.blobs, Fetches::default()) {
@@ -119,7 +119,7 @@ impl ResponsesWriter<'_> {
         StepItem::Message(vec![Cow::Owned(text)])
     }
 
-    /// The one result of a call. The wire has no mark for failures: the words say it.
+    /// The one result of a call. The wire has no mark for failures, so the text says it.
     fn output(&self, tool: &ToolPart, json: &mut Vec<u8>) {
         let result = call_result(tool, &self.info, self.blobs);
         let text = if result.failed { Cow::Owned(format!("error: {}", result.text)) } else { result.text };
@@ -144,7 +144,7 @@ impl ResponsesWriter<'_> {
     }
 }
 
-/// Puts a part behind the others; two parts of one message stay one item.
+/// Adds a part; two parts of one message become one item.
 fn join<'a>(items: &mut Vec<MarkedItem<'a>>, next: MarkedItem<'a>) {
     if let Some(last) = items.last_mut()
         && last.item_id().is_some()
@@ -157,7 +157,7 @@ fn join<'a>(items: &mut Vec<MarkedItem<'a>>, next: MarkedItem<'a>) {
     items.push(next);
 }
 
-/// What of a step is sent, and how.
+/// What we send of a step, and how.
 struct SendPlan {
     sent: Vec<bool>,
     ids: ItemIds,
@@ -171,7 +171,7 @@ enum ItemIds {
 
 impl SendPlan {
     fn of(items: &[MarkedItem<'_>], unsendable: usize) -> Self {
-        // Reasoning is sent if the item it led to follows it, whole and by the same author.
+        // We send reasoning only if the item it led to follows it, complete and by the same author.
         let mut followed = false;
         let (mut thought, mut dropped) = (0, unsendable);
         let mut sent: Vec<bool> = Vec::with_capacity(items.len());
@@ -186,7 +186,7 @@ impl SendPlan {
             }
         }
         sent.reverse();
-        // With an id the provider expects what was thought before; without one it takes any item.
+        // With an id, the provider expects the reasoning before the item; without one, it takes any item.
         let ids = if thought > 0 && dropped == 0 { ItemIds::Sent } else { ItemIds::Left };
         Self { sent, ids }
     }
@@ -204,7 +204,7 @@ impl<'a> MarkedItem<'a> {
             StepItem::Reasoning { text, encrypted } => {
                 let summary = (!text.is_empty()).then_some(InputBlock::SummaryText { text });
                 let summary = summary.into_iter().collect();
-                // Its own id always: it belongs to what is encrypted.
+                // Always with its id, which belongs to the encrypted content.
                 InputItem::Reasoning { id: mark.item_id, summary, encrypted_content: encrypted }
                     .append_to(json);
             }

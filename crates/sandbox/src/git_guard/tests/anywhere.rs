@@ -1,8 +1,8 @@
-//! Repositories that lie deep, behind many directories, or in those that programs fill.
+//! Repositories that lie deep, behind many directories, or in directories that programs fill.
 
 use super::*;
 
-/// Places that the search leaves out: deep, in what programs fill, and behind many others.
+/// Places that the search leaves out: deep ones, in directories that programs fill, and behind many others.
 const PLACES: [(&str, &str); 5] = [
     ("deep/b/c/d/e/f/g/h/i", "true"),
     ("node_modules/x/lib", "true"),
@@ -45,7 +45,7 @@ fn what_a_command_plants_beyond_the_search_is_undone() {
 fn what_is_planted_there_in_several_steps_is_undone() {
     let at = "node_modules/x";
     let steps: [&[&str]; 3] = [
-        // What is no repository yet becomes one by its name.
+        // Renaming it turns it into a repository.
         &[
             "mkdir -p g/objects g/refs g/hooks && cp \"$BASE/run\" g/hooks/pre-commit && cp ../../.git/config g/config",
             "mv g .git && echo 'ref: refs/heads/main' > .git/HEAD",
@@ -78,7 +78,7 @@ fn what_its_user_has_there_stays() {
     assert_eq!(guard.after(), None);
     assert!(place.base.join("root/vendor/own/.git/hooks/post-commit").exists());
     drop(guard);
-    // It is known now: what a command changes of it is seen exactly.
+    // We know it now, so we see exactly what a command changes in it.
     let guard = place.guard();
     place.in_root("cd vendor/own && echo evil > .git/hooks/post-commit");
     assert!(guard.after().unwrap().contains("post-commit"));
@@ -86,8 +86,8 @@ fn what_its_user_has_there_stays() {
     assert_eq!(kept, std::fs::read(place.base.join("run")).unwrap());
 }
 
-/// What a command changes of a repository that was there is compared with what its user had, not set aside as a
-/// whole.
+/// If a command changes a repository that was there, we compare it with what the user had, and do not set it
+/// aside as a whole.
 #[test]
 fn what_its_user_makes_there_between_two_commands_stays() {
     for at in ["vendor/own", "1/2/3/4/5/6/7/8/own", "node_modules/a/b"] {
@@ -191,7 +191,7 @@ fn what_is_known_of_directories_follows_every_change() {
     }
 }
 
-/// The kernel keeps only so many changes: what comes after them is found all the same.
+/// The kernel keeps only so many changes; we must find later ones, too.
 #[test]
 fn a_repository_behind_a_flood_of_changes_is_found() {
     let place = Project::new();

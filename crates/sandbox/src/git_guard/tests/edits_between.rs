@@ -1,5 +1,5 @@
-//! Users and commands change the same places by turns, with kills, commands beside each other and what could
-//! not be undone: what its user wrote stays, and nothing of a command does.
+//! Users and commands change the same places by turns, with kills, parallel commands and changes that we could
+//! not undo: what the user wrote stays, and nothing of a command does.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::symlink;
@@ -13,11 +13,11 @@ use crate::git_guard::entries::enter;
 const STEPS: usize = 250;
 const ROOTS: u64 = 4;
 
-/// Says that it is the run of an ordinary user.
+/// Marks the run as an ordinary user.
 const ORDINARY: &str = "ATTACHE_TEST_ORDINARY_USER";
 const NAME: &str = "git_guard::tests::edits_between::what_users_write_stays_and_what_commands_leave_goes";
 
-/// Where something would run.
+/// Places where something would run.
 const PLACES: [&str; 15] = [
     ".git/hooks/pre-commit",
     ".git/config",
@@ -36,7 +36,7 @@ const PLACES: [&str; 15] = [
     ".hg/hgrc",
 ];
 
-/// What a mount holds where its user has it: no command changes that.
+/// What a mount protects if the user has it, so that no command can change it.
 const HELD: [&str; 2] = ["mise.toml", ".envrc"];
 
 struct Random(u64);
@@ -54,7 +54,7 @@ impl Random {
 struct Trial {
     place: Project,
     random: Random,
-    /// What its user has, by its place.
+    /// The user's files, by their places.
     own: BTreeMap<&'static str, String>,
     log: Vec<String>,
     number: usize,
@@ -84,7 +84,7 @@ impl Trial {
         }
     }
 
-    /// Sometimes in place, sometimes as a new file.
+    /// Writes sometimes in place, sometimes as a new file.
     fn write(&mut self, place: &str, text: &str) {
         let path = self.path(place);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -118,7 +118,7 @@ impl Trial {
         }
     }
 
-    /// Gives what it planted.
+    /// Returns what it planted.
     fn command_plants(&mut self) -> BTreeSet<&'static str> {
         let mut planted = BTreeSet::new();
         for _ in 0..1 + self.random.below(3) {
@@ -131,7 +131,7 @@ impl Trial {
             self.write(place, &text);
             planted.insert(place);
         }
-        // A link above what is protected, in the place of the directory.
+        // A link replaces the directory above something protected.
         if self.random.below(4) == 0 && self.path(".hg").symlink_metadata().is_ok_and(|found| found.is_dir())
         {
             self.number += 1;
@@ -177,7 +177,7 @@ impl Trial {
             file.set_permissions(PermissionsExt::from_mode(crate::process::MARK)).unwrap();
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
-        // Its user makes the directory anew where a command's link was.
+        // The user creates the directory again where a command's link was.
         let link = self.path(".hg");
         if link.is_symlink() {
             std::fs::remove_file(&link).unwrap();
@@ -198,7 +198,7 @@ impl Trial {
         self.log.push(format!("told by both: {told:?}"));
     }
 
-    /// As if nothing of what a command planted could be taken away.
+    /// Simulates that we could remove nothing of what a command planted.
     fn not_undone(&mut self) {
         let guard = self.place.guard();
         let planted = self.command_plants();
@@ -230,7 +230,7 @@ impl Trial {
                 (Some(own), Some(now)) => own == now,
                 (Some(_), None) => false,
                 (None, None) => true,
-                // Without its programs.
+                // The same text without its programs.
                 (None, Some(now)) => place.ends_with("config") && !now.contains("fsmonitor"),
             };
             assert!(is_right, "{place}: {now:?} instead of {:?}\n{:#?}", self.own.get(place), self.log);
@@ -249,7 +249,7 @@ fn what_users_write_stays_and_what_commands_leave_goes() {
             });
         }
         if rustix::process::getuid().is_root() && std::env::var_os(ORDINARY).is_none() {
-            // Where that user may enter.
+            // A directory that this user may enter.
             let home = tempfile::tempdir().unwrap();
             std::fs::set_permissions(home.path(), PermissionsExt::from_mode(0o777)).unwrap();
             let program = home.path().join("program");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 
-/// Where git and programs of its kind write by name.
+/// Where git and similar programs write by name.
 const DEEP: [&str; 12] = [
     "rr-cache/0123/thisimage",
     "lost-found/other/0123",
@@ -77,7 +77,7 @@ fn more_directories_than_are_known_are_told() {
     cache.refresh(&root, 4);
     let found = cache.overview();
     assert!(found.crowded.contains(Path::new(".git")), "{found:?}");
-    // Neither kind takes the room of the other.
+    // Neither kind uses up the limit of the other.
     assert_eq!(found.unreached, None);
 }
 
@@ -104,7 +104,7 @@ fn a_file_with_another_name_gets_an_inode_of_its_own() {
     assert_eq!(place.guard().after(), None);
 }
 
-/// What was plain when it was configured becomes a link with the next command.
+/// A path that was plain when the user configured it becomes a link with the next command.
 #[test]
 fn a_place_that_becomes_a_link_later_counts_no_more() {
     for (configure, link, then) in [
@@ -146,13 +146,13 @@ fn a_remote_that_was_there_before_stays() {
     assert_eq!(guard.after(), None);
 }
 
-/// However large the store of objects is: one that has not changed is not listed.
+/// We do not list an unchanged store of objects, however large it is.
 #[test]
 fn an_unchanged_store_of_objects_is_not_read() {
     use rustix::fs::inotify;
     let place = Project::new();
     place.in_root("for i in $(seq 200); do echo $i | git hash-object -w --stdin; done");
-    // What was made within one tick of the clock is listed once more.
+    // A directory made within one tick of the clock is listed once more.
     for _ in 0..2 {
         place.guard().after();
         std::thread::sleep(2 * crate::limits::FILE_TIME_GRAIN);

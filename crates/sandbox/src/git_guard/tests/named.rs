@@ -1,10 +1,10 @@
-//! What its user's own configuration of git names in a root: each trick works on the real git first, and then
-//! is undone.
+//! Files in a root that the user's own git configuration names: each trick works on the real git first, and
+//! then we undo it.
 
 use super::*;
 use crate::git_guard::named::GovernedTree;
 
-/// What its user has set up, what a command does, and what its user does afterwards.
+/// What the user has set up, what a command does, and what the user does afterwards.
 fn tricks() -> Vec<(&'static str, &'static str, &'static str)> {
     let switch = "git checkout -q other";
     let hooks = "mkdir -p scripts/hooks && printf '#!/bin/sh\\nexit 0\\n' > scripts/hooks/post-checkout && \
@@ -38,7 +38,7 @@ fn tricks() -> Vec<(&'static str, &'static str, &'static str)> {
             "rm -r scripts/hooks && mkdir evil && cp \"$BASE/run\" evil/post-checkout && ln -s ../evil scripts/hooks",
             switch,
         ),
-        // More than is kept.
+        // More than we keep.
         (
             "git config core.hooksPath tools/hooks",
             "mkdir -p tools/hooks && cp \"$BASE/run\" tools/hooks/post-checkout && cd tools/hooks && seq 5000 | xargs touch",
@@ -49,7 +49,7 @@ fn tricks() -> Vec<(&'static str, &'static str, &'static str)> {
             "cp \"$BASE/run\" hooks/post-checkout",
             switch,
         ),
-        // Nothing is there so far.
+        // There is nothing yet.
         (
             "git config core.hooksPath tools/hooks",
             "mkdir -p tools/hooks && cp \"$BASE/run\" tools/hooks/post-checkout",
@@ -80,7 +80,7 @@ fn tricks() -> Vec<(&'static str, &'static str, &'static str)> {
             "printf '[core]\\nfsmonitor = %s\\n' \"$BASE/run\" > team.config",
             "git status",
         ),
-        // What an included file names.
+        // Named by an included file.
         (
             "git config include.path ../team.config && printf '[core]\\n\\thooksPath = hooks\\n' > team.config",
             "mkdir hooks && cp \"$BASE/run\" hooks/post-checkout",
@@ -93,7 +93,7 @@ fn tricks() -> Vec<(&'static str, &'static str, &'static str)> {
             "git status",
         ),
         (alias, "cp \"$BASE/run\" tools/st.sh", "git st"),
-        // Names of a command that are missing, or that only a shell could tell.
+        // Names in a command that do not exist, or that only a shell could resolve.
         (
             "git config core.fsmonitor tools/watch",
             "mkdir tools && cp \"$BASE/run\" tools/watch",
@@ -177,7 +177,7 @@ fn the_repository_that_governs_a_root_counts_wherever_it_is() {
     }
 }
 
-/// A pipe instead of a file would be waited for for ever.
+/// Reading a pipe instead of a file would wait for ever.
 #[test]
 fn no_pipe_holds_up_the_next_command() {
     for pipe in
@@ -194,7 +194,7 @@ fn no_pipe_holds_up_the_next_command() {
     }
 }
 
-/// Directories and other files that a command of the configuration speaks of are no programs.
+/// Directories and other files in a command of the configuration are not programs.
 #[test]
 fn what_a_command_of_the_configuration_only_speaks_of_is_free() {
     let place = Project::new();
@@ -207,7 +207,7 @@ fn what_a_command_of_the_configuration_only_speaks_of_is_free() {
     assert_eq!(guard.after(), None);
 }
 
-/// A name that is no program keeps nothing from being written.
+/// If the named file is no program, it may still be written.
 #[test]
 fn places_that_configuration_only_speaks_of_are_free() {
     let place = Project::new();
@@ -221,7 +221,7 @@ fn places_that_configuration_only_speaks_of_are_free() {
     assert_eq!(guard.after(), None);
 }
 
-/// What can't be taken away now is tried again by every command until it is gone.
+/// Every command tries again to remove what we cannot remove now, until it is gone.
 #[test]
 fn what_could_not_be_undone_is_tried_again() {
     let place = Project::new();
@@ -229,7 +229,7 @@ fn what_could_not_be_undone_is_tried_again() {
     place.in_root("mkdir -p sub && git init -q sub && cp \"$BASE/run\" sub/.git/hooks/post-checkout");
     let hooks = place.base.join("root/sub/.git/hooks");
     let hook = hooks.join("post-checkout");
-    // Only root can make it so, and nothing can be renamed in it then.
+    // Only root can make it immutable, and then nothing in it can be renamed.
     if !Command::new("chattr").arg("+i").arg(&hooks).status().is_ok_and(|done| done.success()) {
         return;
     }
@@ -276,7 +276,7 @@ fn what_reading_makes_git_run_in_a_work_tree_is_seen() {
     }
 }
 
-/// What a new repository includes does not keep its user's own configuration from being read.
+/// The includes of a new repository do not keep us from reading the user's own configuration.
 #[test]
 fn what_a_repository_includes_pushes_out_nothing() {
     let place = Project::new();

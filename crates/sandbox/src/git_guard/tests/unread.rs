@@ -1,11 +1,11 @@
-//! What says what git runs and can't be read now: it does not count as absent, nor as unchanged.
+//! A file that says what git runs but is unreadable now counts neither as absent nor as unchanged.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
 
 use super::*;
 
-/// Somebody holds a lease on a file: who opens it waits, or is told to try again.
+/// A process holds a lease on a file: opening it waits, or fails with "try again".
 struct Lease(Child);
 
 impl Lease {
@@ -46,7 +46,7 @@ fn configuration_that_can_not_be_read_is_told_and_not_taken_for_absent() {
     drop(lease);
     assert_eq!(guard.after(), None);
     drop(guard);
-    // What its user can't read either, and always could not, is no news.
+    // If the user cannot read it either, and never could, there is nothing to report.
     place.in_root("rm ../outside/team.config && mkdir ../outside/team.config");
     let guard = place.guard();
     assert_eq!(guard.after(), None);
@@ -66,7 +66,7 @@ fn an_index_that_can_not_be_read_is_told() {
     });
 }
 
-/// It can't be looked through, and so not be put back either: only its user can say what is right.
+/// We cannot look through it, so we cannot restore it either: only the user knows what is right.
 #[test]
 fn a_change_in_configuration_that_is_too_large_is_told() {
     let place = Project::new();

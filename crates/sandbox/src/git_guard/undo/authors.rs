@@ -1,4 +1,4 @@
-//! Whether something was made by a command or by its user, by the times of files. Changes nothing.
+//! Decides by the times of files whether a command or the user made something. Changes nothing.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -12,7 +12,7 @@ use crate::limits::GIT_GUARD_ENTRIES;
 use crate::platform::since_epoch;
 
 impl Undo<'_> {
-    /// Whether the command can't have made it so, since it was dead by then or a mount held it.
+    /// Whether the command cannot have made it, because it was dead by then or a mount protected the entry.
     pub(super) fn is_users(&self, path: &Path) -> bool {
         let end = match self.left {
             None => return false,
@@ -29,7 +29,7 @@ impl Undo<'_> {
         was_held || self.is_later(path, until)
     }
 
-    /// Whether it is still the very entry that could not be undone, wherever what is around it was moved to.
+    /// Whether it is still the same entry that we could not undo, wherever its surroundings were moved to.
     fn is_left(&self, path: &Path, left: &Leftovers) -> bool {
         let now = || self.place(path).and_then(|(directory, name)| EntryStamp::of(&directory, name));
         now().is_ok_and(|now| left.0.values().any(|stamp| now == *stamp))

@@ -18,7 +18,7 @@ use super::{ASIDE, Undo};
 use crate::limits::SET_ASIDE_TRIES;
 use crate::platform::{mode_from, rename_new};
 
-/// When a file got an inode of its own.
+/// When a file got its own inode.
 enum Separated {
     Before,
     Now,
@@ -31,7 +31,7 @@ impl Undo<'_> {
         Ok((enter(self.root, path.parent().unwrap_or(Path::new("")))?, name))
     }
 
-    /// The same to be changed: a command may have taken the right to write away.
+    /// The same for changing it: a command may have removed the right to write.
     pub(super) fn place_to_write<'path>(&self, path: &'path Path) -> Result<(OwnedFd, &'path OsStr), Errno> {
         let (directory, name) = self.place(path)?;
         open_to_owner(&directory)?;
@@ -45,7 +45,7 @@ impl Undo<'_> {
         removed.inspect_err(|_| self.note_unfinished(path))
     }
 
-    /// The directories above a path, those that are missing.
+    /// Creates the missing directories above a path.
     pub(super) fn make_way_to(&self, path: &Path) -> Result<(), Errno> {
         let mut above: Vec<&Path> =
             path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();
@@ -60,7 +60,7 @@ impl Undo<'_> {
         Ok(())
     }
 
-    /// Sets aside what is there, and puts back what was.
+    /// Sets aside what is there, and restores what was.
     pub(super) fn replace(
         &self,
         path: &Path,
@@ -71,12 +71,13 @@ impl Undo<'_> {
         Ok(aside)
     }
 
-    /// Under another name beside it, which is returned, never over something that is there.
+    /// Renames it to another name beside it and returns that name; never replaces an existing entry.
     pub(super) fn set_aside(&self, path: &Path) -> Result<Option<OsString>, Errno> {
         self.renamed_aside(path).inspect_err(|_| self.note_unfinished(path))
     }
 
-    /// For the next command. What can't be looked at can't be told from what its user puts there.
+    /// Notes it for the next command. If we cannot look at it, we could not tell it from what the user puts
+    /// there later.
     fn note_unfinished(&self, path: &Path) {
         let found = self.place(path).and_then(|(directory, name)| EntryStamp::of(&directory, name));
         if let Ok(stamp) = found {
@@ -91,12 +92,12 @@ impl Undo<'_> {
             aside.push(match number {
                 0 => ASIDE.to_owned(),
                 1..SET_ASIDE_TRIES => format!("{ASIDE}.{number}"),
-                // All of these are taken: one that no command can guess.
+                // All of these names are taken: use one that no command can guess.
                 _ => format!("{ASIDE}.{:016x}", RandomState::new().hash_one(number)),
             });
             match rename_new(&directory, name, &directory, &aside) {
                 Err(Errno::EXIST) => {}
-                // A long name has no room for more: what would run goes.
+                // There is no room for a suffix after a long name: delete what would run.
                 Err(Errno::NAMETOOLONG) => break,
                 done => return done.map(|()| Some(aside)),
             }
@@ -104,13 +105,13 @@ impl Undo<'_> {
         fs::unlinkat(&directory, name, AtFlags::empty()).map(|()| None)
     }
 
-    /// A file that has another name elsewhere gets an inode of its own.
+    /// Gives a file that has another name elsewhere its own inode.
     pub(super) fn separate(&mut self, path: &Path) {
         if self.is_users(path) {
             return;
         }
         match self.copied(path).inspect_err(|_| self.note_unfinished(path)) {
-            // It was replaced already.
+            // It was replaced earlier.
             Ok(Separated::Before) => {}
             Ok(Separated::Now) => {
                 self.tell(path, "had another name (a hard link) and has none now", Ok(None))
@@ -130,7 +131,7 @@ impl Undo<'_> {
         if stat.st_nlink < 2 || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Ok(Separated::Before);
         }
-        // One that no command can guess.
+        // A name that no command can guess.
         let new = OsString::from(format!(".{:016x}{ASIDE}", RandomState::new().hash_one(stat.st_ino)));
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut copy =
@@ -155,7 +156,7 @@ impl Undo<'_> {
         }
     }
 
-    /// For what was told already.
+    /// Restores an entry that we have already reported.
     pub(super) fn restore(&mut self, path: &Path, was: Option<&ControlFile>) {
         if let Err(error) = self.put_back(path, was) {
             self.tell(path, "was replaced by a link", Err(error));

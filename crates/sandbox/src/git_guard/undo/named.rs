@@ -1,4 +1,4 @@
-//! Undoes what a command did to files that its user's configuration of git or a link of the home names.
+//! Undoes what a command did to files that the user's git configuration or a link of the home names.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,8 @@ use super::super::named::{NamedBy, NamedPath};
 use super::{ASIDE, Undo};
 
 impl Undo<'_> {
-    /// What its user's configuration of git or a link of the home names: it stays as it was, or missing.
+    /// An entry that the user's git configuration or a link of the home names: it must stay as it was, or
+    /// missing.
     pub(super) fn compare_named(&mut self, path: &Path, was: Option<&ProtectedCopy>, now: &NamedPath) {
         let reason = match now.origin.by {
             NamedBy::Home => "is what a name in your home leads to",
@@ -20,7 +21,7 @@ impl Undo<'_> {
         };
         let now = now.held.as_ref();
         let entries = |held: Option<&ProtectedCopy>| held.map(|held| held.entries.clone());
-        // Through a link on the way there git comes to something else.
+        // Through a link on the way there, git reaches something else.
         let link = self.link_on_the_way(path);
         let large = was.filter(|was| !was.is_whole() && now.is_some() && link.is_none());
         if let Some(was) = large {
@@ -44,8 +45,8 @@ impl Undo<'_> {
         self.tell(at, reason, done);
     }
 
-    /// Something of its user's with so many files that their contents are not known: one by one, so that the
-    /// others stay.
+    /// A directory of the user's with too many files to know their contents: restores them one by one, so that
+    /// the others stay.
     pub(super) fn compare_large(&mut self, path: &Path, was: &ProtectedCopy, reason: &str) {
         let Some(now) = ProtectedCopy::stamps_of(self.root, path) else { return };
         if was.is_cut() || now.is_cut() {
@@ -60,7 +61,7 @@ impl Undo<'_> {
             now.entries.iter().filter(|(inner, entry)| was.entries.get(*inner) != Some(entry))
         {
             let file = at(inner);
-            // What a look before this one has set aside is run by nothing.
+            // Nothing runs what an earlier look has set aside.
             let is_aside = inner.to_string_lossy().contains(ASIDE);
             if is_aside || aside.iter().any(|above| inner.starts_with(above)) || self.is_users(&file) {
                 continue;
@@ -86,7 +87,7 @@ impl Undo<'_> {
         found.is_ok_and(|(directory, name)| fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
-    /// The first part of a path that is a link now; its last part may be one.
+    /// The first part of a path that is a link now; the last part of the path may be one.
     pub(super) fn link_on_the_way(&self, path: &Path) -> Option<PathBuf> {
         let above: Vec<&Path> =
             path.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty()).collect();

@@ -1,5 +1,5 @@
-//! Where a repository's configuration leads: its work tree and local repositories that git pushes to lie in the
-//! roots, with no link on the way.
+//! Where a repository's configuration leads: its work tree and the local repositories that git pushes to must
+//! lie in the roots, with no link on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -11,7 +11,7 @@ use super::super::state::{ControlFile, RepositoryState};
 use super::Undo;
 use crate::paths::normal;
 
-/// Where a configuration led before the command: its user wants it there.
+/// Where a configuration led before the command, as the user wants it.
 #[derive(Default)]
 pub(super) struct FormerPlaces(BTreeSet<LocalPlace>);
 
@@ -39,11 +39,12 @@ impl Undo<'_> {
 
     fn leads_within(&self, repository: &Path, place: &LocalPlace) -> bool {
         let ways = place.ways_from(&self.real.join(repository));
-        // By words: what is not there yet may come. In fact: a link below a root may lead out of it.
+        // Check the words, because missing parts may appear later, and the disk, because a link below a root
+        // may lead out of it.
         ways.iter().all(|way| self.is_within(&normal(way)) && !has_link(way))
     }
 
-    /// A place that was plain has a link on the way now, though the configuration is the same.
+    /// A plain path has a link on the way now, though the configuration is the same.
     pub(super) fn compare_places(&mut self, repository: &Path, now: &RepositoryState, was: &RepositoryState) {
         if !now.leads_through_link || was.leads_through_link {
             return;
@@ -51,7 +52,7 @@ impl Undo<'_> {
         for name in ["config", "config.worktree"] {
             let Some(ControlFile::Text(text)) = now.control.get(OsStr::new(name)) else { continue };
             let path = repository.join(name);
-            // One that has changed was judged for itself.
+            // A configuration that has changed has its own check.
             if now.control.get(OsStr::new(name)) != was.control.get(OsStr::new(name)) || self.is_users(&path)
             {
                 continue;
@@ -66,7 +67,7 @@ impl Undo<'_> {
     }
 }
 
-/// The text without these places: what else its user has in it stays.
+/// The text without these places; keeps everything else of the user's in it.
 fn without_places(text: &str, is_plain: impl Fn(&LocalPlace) -> bool) -> Option<String> {
     let bad: BTreeSet<LocalPlace> = local_places(text).into_iter().filter(|place| !is_plain(place)).collect();
     if bad.is_empty() {

@@ -1,4 +1,4 @@
-//! Entries `.git` that are files or links, and lead git to a repository somewhere else.
+//! Entries `.git` that are files or links and lead git to a repository elsewhere.
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
@@ -15,12 +15,12 @@ use super::super::state::{ControlFile, RepositoryState, RootState};
 use super::Undo;
 
 impl Undo<'_> {
-    /// A `.git` that is a file or a link: it may lead to a repository in the roots, which then is judged by
-    /// itself.
+    /// A `.git` that is a file or a link: it may lead to a repository in the roots, which then gets its own
+    /// check.
     pub(super) fn pointer(&mut self, path: &Path, pointer: &ControlFile, after: &RootState) {
         let led = pointed_at(pointer);
         let directory = self.real.join(path.parent().unwrap_or(Path::new("")));
-        // As git would come there, links included: only what is there can be run.
+        // Where git would get to, following links: it can only run what exists.
         let led = led.and_then(|led| directory.join(led).canonicalize().ok());
         let inside = led.as_ref().and_then(|led| led.strip_prefix(self.real).ok());
         match (led.as_ref(), inside) {
@@ -36,7 +36,7 @@ impl Undo<'_> {
                         .for_each(|(path, repository)| self.repository(path, repository));
                 }
             }
-            // In another root it is judged there, if it is near enough to its top to be seen.
+            // If it is in another root, that root checks it, provided it is close enough to the top to be seen.
             (Some(led), None) if self.is_within(led) && self.leads_plainly(led) => {}
             _ => {
                 let done = self.replace(path, || self.put_back(path, self.before.pointers.get(path)));
@@ -45,14 +45,14 @@ impl Undo<'_> {
         }
     }
 
-    /// Whether what lies in another root could not run anything.
+    /// Whether a repository in another root could not run anything.
     fn leads_plainly(&self, led: &Path) -> bool {
         let Ok(git) = open_absolute(led) else { return false };
         let repository = RepositoryState::of(&git);
         let config = repository.control.get(OsStr::new("config"));
         let is_plain = match config {
             Some(ControlFile::Text(text)) => {
-                // To what it pushes is judged in its root.
+                // Its own root checks what it pushes to.
                 let may_lead = |place: &LocalPlace| matches!(place, LocalPlace::Remote(_));
                 without_programs(&String::from_utf8_lossy(text), may_lead).is_none()
             }

@@ -1,4 +1,4 @@
-//! What could not be looked at: it is too much, or the system did not let us.
+//! What we could not look at: there is too much, or the system did not let us.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,7 @@ use super::super::unseen::NotSeen;
 use super::{ASIDE, Undo};
 
 impl Undo<'_> {
-    /// What is too much to be looked at is not taken for harmless: where git would run something of it, it is
-    /// set aside.
+    /// Does not assume that what exceeds the limits is harmless: if git would run some of it, sets it aside.
     pub(super) fn unseen(&mut self, after: &RootState) {
         let before = self.before.all_unseen();
         let unseen = after.all_unseen();
@@ -16,7 +15,7 @@ impl Undo<'_> {
             let is_aside = path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(ASIDE));
             let is_known = before.get(*path) == Some(why)
                 || is_aside && path.parent().is_some_and(|logs| logs.ends_with("logs"));
-            // Closed ones are opened before this.
+            // An earlier step opens closed ones.
             **why != NotSeen::Closed && !is_known && !self.is_users(path)
         });
         let (new, failed): (Vec<_>, Vec<_>) = new.partition(|(_, why)| **why == NotSeen::TooMany);
@@ -44,7 +43,7 @@ impl Undo<'_> {
         }
     }
 
-    /// What its user's git obeys and could be read before the command.
+    /// What the user's git obeys and we could read before the command.
     pub(super) fn unread(&mut self, after: &RootState) {
         for path in after.unread.difference(&self.before.unread) {
             self.told.unchecked.push(format!("{} could not be read through", path.display()));
@@ -52,8 +51,7 @@ impl Undo<'_> {
     }
 }
 
-/// Of what is too much to be checked: what git would run, or write through. It makes most of that anew; commits
-/// and branches stay.
+/// Whether git would run it or write through it. Git rebuilds most of these parts; commits and branches stay.
 fn is_set_aside(path: &Path) -> bool {
     let in_git =
         path.ancestors().find(|above| above.ends_with(".git")).and_then(|git| path.strip_prefix(git).ok());

@@ -1,5 +1,5 @@
-//! The full level: the arguments with which bubblewrap builds the namespaces of one command. Pure but for the
-//! kinds of the machine's own places; starts nothing.
+//! The full level: the arguments with which bubblewrap builds the namespaces of one command. Pure, except that
+//! it checks the kinds of some system paths; starts nothing.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,15 +9,14 @@ use attache_core::ports::tool::NetworkGrant;
 use super::super::plan::{Mount, MountKind};
 use crate::limits::{SEALED_BYTES, TEMPORARY_BYTES};
 
-/// Where our own program is found inside. Not by its own name: what ends us by name must leave it to do its
+/// The path of our own program inside. It has another name, so that killing us by name leaves it to do its
 /// work.
 const HELPER: &str = "/run/command-guard";
 
-/// Programs of some systems are found through these; nothing listens there.
+/// Some systems find programs through these links; nothing listens there.
 const KEPT_OF_RUN: &[&str] = &["/run/current-system", "/run/opengl-driver"];
 
-/// Always the same, whatever the command: namespaces of everything, no capability, nothing that outlives its
-/// parent.
+/// The same for every command: new namespaces of every kind, no capability, nothing that outlives its parent.
 const ALWAYS: &[&str] = &[
     "--unshare-all",
     "--unshare-user",
@@ -28,18 +27,18 @@ const ALWAYS: &[&str] = &[
     "--as-pid-1",
 ];
 
-/// What a sandbox is built of.
+/// What we build a sandbox from.
 #[derive(Debug)]
 pub(super) struct BubblewrapOptions<'a> {
     pub(super) mounts: &'a [Mount],
     pub(super) network: NetworkGrant,
     /// Where the command starts.
     pub(super) directory: &'a Path,
-    /// Shown instead of hidden files.
+    /// Covers hidden files.
     pub(super) empty: &'a Path,
     /// Our own program.
     pub(super) helper: &'a Path,
-    /// What our program is told, once it is the first process inside.
+    /// The arguments of our program as the first process inside.
     pub(super) request: Vec<OsString>,
 }
 
@@ -67,8 +66,8 @@ impl BubblewrapOptions<'_> {
         let root = Path::new("/");
         arguments.mount("--ro-bind", root, root);
         arguments.push(["--dev", "/dev", "--proc", "/proc"]);
-        // Who may change the kernel's settings is told by the user id alone, and root inside is root outside.
-        // Bubblewrap covers them only where the directory itself looks writable, which it never does.
+        // The kernel protects its settings by the user id alone, and root inside is root outside. Bubblewrap
+        // covers them only if the directory itself looks writable, which it never does.
         if rustix::process::geteuid().is_root() {
             let settings = Path::new("/proc/sys");
             arguments.mount("--ro-bind", settings, settings);
@@ -78,14 +77,14 @@ impl BubblewrapOptions<'_> {
                 arguments.tmpfs("1777", TEMPORARY_BYTES, Path::new(temporary));
             }
         }
-        // The sockets of daemons are here, those that look up names for others, too.
+        // Daemons have their sockets here, including those that look up names for others.
         arguments.sealed(Path::new("/run"));
         KEPT_OF_RUN.iter().map(Path::new).for_each(|path| arguments.mount("--ro-bind-try", path, path));
         match self.network {
             NetworkGrant::Withheld => {}
             NetworkGrant::Granted | NetworkGrant::GrantedByName => {
                 arguments.push(["--share-net"]);
-                // Often a link into what was just covered.
+                // It is often a link into what we just covered.
                 if let Ok(names) = Path::new("/etc/resolv.conf").canonicalize()
                     && names.starts_with("/run")
                 {
@@ -112,9 +111,9 @@ impl Arguments {
         self.push(["--tmpfs".into(), OsString::from(path)]);
     }
 
-    /// A directory that is empty and stays so, but for what is mounted within. Not a read-only mount: for those
-    /// bubblewrap reads the table of all mounts, which is most of what a sandbox costs. A command that makes it
-    /// writable by force writes into a page of memory that goes with it.
+    /// An empty directory that stays empty, except for mounts inside it. Not a read-only mount: for those
+    /// bubblewrap reads the table of all mounts, which is most of a sandbox's cost. If a command makes it
+    /// writable by force, it writes into a page of memory that vanishes with it.
     fn sealed(&mut self, path: &Path) {
         self.tmpfs("0555", SEALED_BYTES, path);
     }

@@ -1,8 +1,8 @@
-//! The system calls that no command needs and that an escape does: a seccomp filter. Knows no paths.
+//! A seccomp filter against the system calls that no command needs but an escape does. Knows no paths.
 //!
-//! What is denied answers "not permitted", so that programs go on without it. `clone3` and `openat2` hide what
-//! they do behind a pointer that no filter can follow: they are said not to exist, and programs fall back to
-//! `clone` and `openat`.
+//! A denied call fails with "not permitted", so that programs continue without it. `clone3` and `openat2` pass
+//! their request behind a pointer that no filter can follow: they fail as if they did not exist, and programs
+//! fall back to `clone` and `openat`.
 
 use std::collections::BTreeMap;
 
@@ -12,34 +12,35 @@ use seccompiler::{
     TargetArch, sock_filter,
 };
 
-/// Which sockets a command may make.
+/// Which sockets a command may create.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Sockets {
     /// Where a network namespace decides what they reach.
     Ordinary,
-    /// Where nothing else holds them: not even those of this machine, behind which agents and daemons listen.
+    /// Nothing else restricts sockets, so allow none: not even those of this machine, where agents and daemons
+    /// listen.
     None,
 }
 
-/// Which processes of others a command could name.
+/// Which foreign processes a command could name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Neighbours {
-    /// Namespaces hold them apart.
+    /// Namespaces separate them.
     Unseen,
-    /// All of the machine: the kernel lets processes of one user slow, limit and talk to each other.
+    /// All processes of the machine: the kernel lets processes of one user slow, limit and talk to each other.
     Visible,
 }
 
-/// Whether a command may give the set-group-ID bit.
+/// Whether a command may set the set-group-ID bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum GroupBit {
     Refused,
-    /// The directories of a team have the bit, and so whatever changes their mode sets it again. No filter
-    /// tells a directory from a file by its name.
+    /// A team's directories have the bit, so every change of their mode sets it again. No filter can tell a
+    /// directory from a file by its name.
     Needed,
 }
 
-/// What one filter has to hold.
+/// What one filter must enforce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FilterRules {
     pub(super) sockets: Sockets,
@@ -114,7 +115,7 @@ const SHARED_OBJECTS: &[c_long] = &[
     libc::SYS_mq_unlink,
 ];
 
-/// Sets something of the process that is the first argument; none means the caller.
+/// Calls that change the process in the first argument; zero means the caller.
 const STEERED_BY_PROCESS: &[c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_sched_setscheduler,
@@ -125,14 +126,14 @@ const STEERED_BY_PROCESS: &[c_long] = &[
     libc::SYS_move_pages,
 ];
 
-/// The same for the process, group or user that is the second argument; the first says which. With the number
-/// of the last of them: that all processes of a user are meant.
+/// Calls that change the process, group or user in the second argument; the first says which kind. Each with
+/// the value of the first that means all processes of a user.
 const STEERED_BY_KIND: &[(c_long, u64)] = &[(libc::SYS_setpriority, 2), (libc::SYS_ioprio_set, 3)];
 
 const SET_USER_ID: u64 = 0o4000;
 const SET_GROUP_ID: u64 = 0o2000;
 
-/// Changes the mode of what is there, which is this argument.
+/// Calls that change the mode of an existing file, with the index of the mode argument.
 const CHANGES_MODE: &[(c_long, u8)] = &[
     (libc::SYS_fchmod, 1),
     (libc::SYS_fchmodat, 2),
@@ -141,7 +142,8 @@ const CHANGES_MODE: &[(c_long, u8)] = &[
     (libc::SYS_chmod, 1),
 ];
 
-/// Makes a file with the mode that is this argument. The kernel itself takes both bits off new directories.
+/// Calls that make a file, with the index of the mode argument. The kernel itself removes both bits from new
+/// directories.
 const MAKES_FILE: &[(c_long, u8)] = &[
     (libc::SYS_mknodat, 2),
     #[cfg(target_arch = "x86_64")]
@@ -150,14 +152,15 @@ const MAKES_FILE: &[(c_long, u8)] = &[
     (libc::SYS_creat, 1),
 ];
 
-/// Makes a file by the flags, the first number, with the mode, the second. Otherwise there is no mode.
+/// Calls that make a file depending on the flags (the first index), with the mode (the second). Without such
+/// flags they have no mode.
 const MAY_MAKE_FILE: &[(c_long, u8, u8)] = &[
     (libc::SYS_openat, 2, 3),
     #[cfg(target_arch = "x86_64")]
     (libc::SYS_open, 1, 2),
 ];
 
-/// Of any kind; each one opens a kernel of its own to attack.
+/// All kinds; each one offers more of the kernel to attack.
 const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -168,14 +171,14 @@ const NAMESPACES: &[libc::c_int] = &[
     libc::CLONE_NEWNET,
 ];
 
-/// Types into a terminal in place of its user.
+/// Requests that type into a terminal in place of its user.
 const TERMINAL_REQUESTS: &[u64] = &[libc::TIOCSTI, libc::TIOCLINUX];
 
-/// Makes every other open of a file wait, or fail: with a lease on a repository's configuration a command would
-/// keep us from reading what git reads.
+/// A lease makes every other open of a file wait or fail: with one on a repository's configuration a command
+/// would keep us from reading what git reads.
 const LEASE: libc::c_int = libc::F_SETLEASE;
 
-/// Families that ordinary programs use; the rest is seldom used and often broken.
+/// Families that ordinary programs use; the others are rare and often vulnerable.
 const FAMILIES: &[libc::c_int] = &[libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
 
 /// The filter for this machine, or why there is none.
@@ -206,7 +209,7 @@ pub(super) fn program(wanted: FilterRules) -> Result<BpfProgram, seccompiler::Ba
 
 type CallRules = Vec<(i64, Vec<SeccompRule>)>;
 
-/// No file that runs as its owner or group.
+/// Forbids files that run as their owner or group.
 fn mode_rules(group_bit: GroupBit) -> Result<CallRules, seccompiler::BackendError> {
     let both = [SET_USER_ID, SET_GROUP_ID];
     let changing: &[u64] = match group_bit {
@@ -220,7 +223,7 @@ fn mode_rules(group_bit: GroupBit) -> Result<CallRules, seccompiler::BackendErro
     let changes = CHANGES_MODE.iter().map(|call| with_bits(call, changing));
     let makes = MAKES_FILE.iter().map(|call| with_bits(call, &both));
     let may_make = MAY_MAKE_FILE.iter().map(|(call, flags, mode)| {
-        // Of `O_TMPFILE` the bit that is not `O_DIRECTORY`, which others set as well.
+        // The bit of `O_TMPFILE` that is not `O_DIRECTORY`, which other calls set as well.
         let nameless = libc::O_TMPFILE & !libc::O_DIRECTORY;
         let making = [libc::O_CREAT, nameless].map(|flag| u64::from(flag.cast_unsigned()));
         let pairs = making.iter().flat_map(|flag| both.iter().map(move |bit| (*flag, *bit)));
@@ -231,8 +234,8 @@ fn mode_rules(group_bit: GroupBit) -> Result<CallRules, seccompiler::BackendErro
     changes.chain(makes).chain(may_make).collect()
 }
 
-/// A command sets nothing of processes that are not its own, and shares nothing with them. A thread that names
-/// itself by its number is refused with them: no filter knows whose a number is.
+/// Keeps a command from changing foreign processes and from sharing objects with them. This also refuses a
+/// thread that names itself by its number: no filter can tell whose number it is.
 fn neighbour_rules() -> Result<CallRules, seccompiler::BackendError> {
     let shared = SHARED_OBJECTS.iter().map(|call| Ok((*call, Vec::new())));
     let by_process =
@@ -247,7 +250,7 @@ fn neighbour_rules() -> Result<CallRules, seccompiler::BackendError> {
 
 fn socket_rules(sockets: Sockets) -> Result<Vec<SeccompRule>, seccompiler::BackendError> {
     match sockets {
-        // No rule at all matches always.
+        // An empty list of rules matches every call.
         Sockets::None => Ok(Vec::new()),
         Sockets::Ordinary => {
             let strange = FAMILIES.iter().map(|family| is_not(0, u64::from(family.cast_unsigned())));
@@ -271,8 +274,8 @@ fn masked(argument: u8, bits: u64) -> Result<SeccompCondition, seccompiler::Back
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, SeccompCmpOp::MaskedEq(bits), bits)
 }
 
-/// Calls that are answered as if the kernel did not know them: `clone3`, `openat2`, and everything of the
-/// 32-bit pointer variant of x86-64, whose numbers would slip past the rules.
+/// Calls that fail as if the kernel did not know them: `clone3`, `openat2`, and the whole 32-bit pointer
+/// variant of x86-64, whose numbers would bypass the rules.
 fn absent_calls() -> BpfProgram {
     const LOAD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
     const JUMP_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
@@ -283,7 +286,7 @@ fn absent_calls() -> BpfProgram {
     let [clone3, openat2] =
         [libc::SYS_clone3, libc::SYS_openat2].map(|call| u32::try_from(call).unwrap_or(u32::MAX));
     vec![
-        // The number of the call is the first field of what a filter sees.
+        // The number of the call is the first field of the filter's input.
         sock_filter { code: LOAD, jt: 0, jf: 0, k: 0 },
         sock_filter { code: JUMP_EQUAL, jt: 2, jf: 0, k: clone3 },
         sock_filter { code: JUMP_EQUAL, jt: 1, jf: 0, k: openat2 },

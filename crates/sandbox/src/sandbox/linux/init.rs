@@ -1,5 +1,5 @@
-//! The first process of a sandbox's namespace: reaps, passes on the wish to end, and takes everything with it.
-//! Starts one command, does not say which.
+//! The first process of a sandbox's namespace: reaps processes, passes on requests to end, and ends everything
+//! by its own end. Starts one command, but does not choose it.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -15,20 +15,19 @@ use super::usage::{UsageCount, UsageLimits};
 use crate::limits::{COMMAND_PROCESSES, PROCESS_COUNT_INTERVAL};
 use crate::process::CommandReport;
 
-/// Starts the command by `begin`, which returns only if it fails, and stays until nothing is left of it, or
-/// until the lifeline is cut: the end of this process is the end of all in its namespace.
+/// Starts the command by `begin`, which returns only if it fails. Stays until nothing of it is left, or until
+/// the lifeline is cut: the end of this process ends everything in its namespace.
 pub(super) fn run(
     contact: &SupervisorPipes,
     limits: &UsageLimits<'_>,
     begin: impl FnOnce() -> io::Error,
 ) -> io::Result<ExitCode> {
-    // What it signals is everything it can see: outside of a namespace of its own that would be the whole
-    // machine.
+    // It signals every process it can see, which without its own namespace would be the whole machine.
     if std::process::id() != 1 {
         return Err(io::Error::other("the sandbox has no processes of its own here"));
     }
     let deaths = deaths()?;
-    // The command runs as the same user: without this it could write into our memory by `/proc/1/mem`.
+    // The command runs as the same user: otherwise it could write into our memory by `/proc/1/mem`.
     set_others_access(OthersAccess::Refused)?;
     // SAFETY: this process has one thread.
     let command = match unsafe { libc::fork() } {
@@ -60,7 +59,7 @@ pub(super) fn run(
             }
             return Ok(ExitCode::from(code));
         }
-        // Not at each death: a command may start and abandon thousands that live for a moment.
+        // Not at every death: a command may start and abandon thousands of short-lived processes.
         if counted.elapsed() >= PROCESS_COUNT_INTERVAL {
             if let Some(excess) = usage.excess() {
                 contact.tell(excess);
@@ -71,9 +70,9 @@ pub(super) fn run(
     }
 }
 
-/// In the forked process, which becomes the command; returns only if that fails.
+/// Runs in the forked process, which becomes the command; returns only if that fails.
 fn begin_command(begin: impl FnOnce() -> io::Error) -> io::Error {
-    // The command is an ordinary process again, as one is after `exec`.
+    // Makes the command an ordinary process again, as after `exec`.
     if let Err(error) = set_others_access(OthersAccess::Allowed) {
         return error;
     }
@@ -98,8 +97,7 @@ fn set_others_access(access: OthersAccess) -> io::Result<()> {
     }
 }
 
-/// Readable when a child has died. Every signal is blocked: none from within may end the namespace's first
-/// process.
+/// Readable when a child has died. Blocks every signal: none from inside may end the namespace's first process.
 fn deaths() -> io::Result<OwnedFd> {
     // SAFETY: system calls on values of the stack; the descriptor is new and ours.
     unsafe {
@@ -140,7 +138,7 @@ enum LifelineState {
     Cut,
 }
 
-/// Waits for a death, a word, or the next count.
+/// Waits for a death, a message, or the next count.
 fn listen(deaths: &OwnedFd, contact: &SupervisorPipes) -> io::Result<LifelineState> {
     let mut polled = [
         PollFd::from_borrowed_fd(deaths.as_fd(), PollFlags::IN),
@@ -152,7 +150,7 @@ fn listen(deaths: &OwnedFd, contact: &SupervisorPipes) -> io::Result<LifelineSta
     }
     let is_told = !polled[1].revents().is_empty();
     let mut buffer = [0u8; 1024];
-    // Only empties it: who has died is told by waiting.
+    // This only empties the pipe; `waitpid` tells which process died.
     if let Err(error) = rustix::io::read(deaths, &mut buffer)
         && error != rustix::io::Errno::AGAIN
     {
@@ -174,14 +172,14 @@ fn timespec(duration: Duration) -> Timespec {
     Timespec { tv_sec: 0, tv_nsec: duration.subsec_nanos().into() }
 }
 
-/// Everything of the namespace but this process, in one step: nothing that forks can outrun it.
+/// Signals everything in the namespace except this process, in one step, so that nothing can outrun it by
+/// forking.
 fn signal_all(signal: c_int) {
     // SAFETY: a plain system call; it fails when there is no process.
     unsafe { libc::kill(-1, signal) };
 }
 
-/// Processes of the namespace beside this one, without git's own maintenance: it is due again with the next
-/// commit.
+/// The other processes of the namespace, without git's own maintenance, which runs again with the next commit.
 fn living() -> u32 {
     let Ok(entries) = std::fs::read_dir("/proc") else { return 0 };
     let own = std::ffi::OsString::from("1");

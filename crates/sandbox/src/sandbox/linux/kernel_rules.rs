@@ -1,5 +1,5 @@
-//! The reduced level: a process gives up by itself, through Landlock, what its command does not need. Rules
-//! only allow: nothing can be taken out of a writable directory again.
+//! The reduced level: a process gives up, through Landlock, what its command does not need. Landlock rules only
+//! allow, so nothing inside a writable directory can be excluded again.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::limits::HIDING_RULES;
 
-/// The newest rules we know the meaning of; older kernels take what they have.
+/// The newest version whose rules we understand; older kernels apply what they support.
 const RULES: ABI = ABI::V6;
 
 /// Devices that every program may write to.
@@ -44,7 +44,7 @@ pub(super) fn restrict(writable: &[PathBuf], hidden: &[PathBuf]) -> Result<(), R
     }
 }
 
-/// What a kernel of each version of Landlock before the newest does not hold, for people.
+/// What kernels with each older version of Landlock cannot prevent, in words for people.
 const UNHELD: [(i64, &str); 3] = [
     (3, "truncate your files outside of the workspace (Linux 6.2 holds that)"),
     (5, "control devices that it may open (Linux 6.10 holds that)"),
@@ -60,7 +60,7 @@ fn unheld_by(version: i64) -> Vec<&'static str> {
     UNHELD.iter().filter(|(held_from, _)| version < *held_from).map(|(_, what)| *what).collect()
 }
 
-/// Of this kernel's Landlock; it grows with what is held. Negative where there is none.
+/// The version of this kernel's Landlock; a higher one prevents more. Negative if there is none.
 #[allow(unsafe_code)]
 fn version() -> i64 {
     const VERSION: libc::c_uint = 1; // LANDLOCK_CREATE_RULESET_VERSION
@@ -68,7 +68,7 @@ fn version() -> i64 {
     unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<u8>(), 0, VERSION) }
 }
 
-/// What can't be opened (gone meanwhile, or another user's) can't be granted either.
+/// A path that we cannot open (it vanished, or belongs to another user) cannot be granted either.
 fn allow(
     mut ruleset: RulesetCreated,
     paths: Vec<PathBuf>,
@@ -82,8 +82,8 @@ fn allow(
     Ok(ruleset)
 }
 
-/// The largest trees that hold nothing of `hidden`. The directories above a hidden path are not among them:
-/// their other entries are, one by one, as they stand now.
+/// The largest trees without anything of `hidden`. They do not include the directories above a hidden path, but
+/// all current entries of those directories, one by one.
 fn readable(hidden: &[PathBuf]) -> Vec<PathBuf> {
     let hidden: BTreeSet<&Path> = hidden.iter().map(PathBuf::as_path).collect();
     let above: BTreeSet<&Path> = hidden.iter().flat_map(|path| path.ancestors().skip(1)).collect();
@@ -96,7 +96,7 @@ fn readable(hidden: &[PathBuf]) -> Vec<PathBuf> {
         if !above.contains(path.as_path()) {
             readable.push(path);
         } else if let Ok(entries) = path.read_dir() {
-            // A rule for a link would be one for what it leads to, which has its own or is hidden.
+            // A rule for a link would apply to its target, which has its own rule or is hidden.
             let is_link = |entry: &std::fs::DirEntry| entry.file_type().is_ok_and(|kind| kind.is_symlink());
             open.extend(entries.flatten().filter(|entry| !is_link(entry)).map(|entry| entry.path()));
         }

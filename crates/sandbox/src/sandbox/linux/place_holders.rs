@@ -1,5 +1,5 @@
-//! Makes the place-holders of names that must not come into being while a command runs, and removes them after
-//! the last one. Never removes anything that holds something.
+//! Creates place-holders for names that must not come into being while a command runs, and removes them after
+//! the last such command. Never removes an entry with content.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -23,21 +23,21 @@ const PLACE_HOLDER_FILE_MODE: u32 = PLACE_HOLDER_MARK | 0o600;
 
 /// Place-holders that stay while this value lives.
 ///
-/// Commands that run at the same time share them, those of other processes of ours, too: each holds a lock, and
-/// who gets it alone at its end is the last. The lock's file lists their names: what a crash leaves is removed
-/// at the next start (`remove_left_behind`), and by the next command in the same root.
+/// Commands that run at the same time share them, also those of other processes of ours: each holds a lock, and
+/// the one that can lock it alone at its end is the last. The lock's file lists the names, so that the next
+/// start (`remove_left_behind`) and the next command in the same root remove what a crash leaves.
 #[derive(Debug)]
 pub(in super::super) struct PlaceHolders {
     lock: File,
     made: Vec<ForbiddenName>,
-    /// Empty directories between two uses: to move one is cheap everywhere, to remove one waits for the disk
-    /// where freed blocks are discarded at once.
+    /// Empty directories between two uses: moving one is cheap everywhere, but removing one waits for the disk
+    /// if that discards freed blocks at once.
     spares: PathBuf,
 }
 
 impl PlaceHolders {
-    /// `locks` is a directory that no command can reach. Told besides: directories in which one could not be
-    /// made.
+    /// `locks` is a directory that no command can reach. Also returns the directories in which it could not
+    /// create one.
     pub(super) fn make(
         locks: &Path,
         root: &Path,
@@ -52,7 +52,7 @@ impl PlaceHolders {
             .open(locks.join(format!("{:016x}", hasher.finish())))?;
         flock(&lock, FlockOperation::LockShared)?;
         let missing: Vec<ForbiddenName> = missing.collect();
-        // Before the first is made: whatever happens then, its name is known.
+        // Before creating the first, so that its name is known whatever happens then.
         if let Err(error) = remember(&mut lock, &missing) {
             tracing::debug!(%error, "names of place-holders are not kept");
         }
@@ -63,7 +63,7 @@ impl PlaceHolders {
         let mut failed: Vec<PathBuf> = Vec::new();
         for one in missing {
             let parent = one.path.parent().unwrap_or(root);
-            // Where one failed, the next is not tried: the whole directory is held then.
+            // If one failed, do not try the next: we then protect the whole directory.
             if failed.last().is_some_and(|last| last == parent) {
                 continue;
             }
@@ -92,8 +92,8 @@ impl Drop for PlaceHolders {
     }
 }
 
-/// Adds the names that the lock's file does not list yet: most commands in a root have the same, and write
-/// nothing.
+/// Adds the names that the lock's file does not list yet: most commands in a root have the same names, and
+/// write nothing.
 fn remember(lock: &mut File, missing: &[ForbiddenName]) -> io::Result<()> {
     let mut listed = Vec::new();
     lock.read_to_end(&mut listed)?;
@@ -107,11 +107,11 @@ fn remember(lock: &mut File, missing: &[ForbiddenName]) -> io::Result<()> {
     lock.write_all(&added)
 }
 
-/// No path holds it.
+/// No path contains it.
 const SEPARATOR: u8 = 0;
 
-/// Removes the place-holders of commands whose attache was killed. `scratch` holds the scratch directories of
-/// all sessions.
+/// Removes the place-holders of commands whose attache was killed. `scratch` contains the scratch directories
+/// of all sessions.
 pub fn remove_left_behind(scratch: &Path) {
     let locks = scratch.join(super::super::CLOSED);
     let Ok(entries) = locks.read_dir() else { return };
@@ -128,7 +128,7 @@ fn is_name_of_lock(name: &OsStr) -> bool {
     name.len() == 16 && name.iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Nothing while a command runs in that root.
+/// Does nothing while a command runs in that root.
 fn remove_listed(lock: &Path, spares: &Path) -> io::Result<()> {
     let mut lock = File::options().read(true).write(true).open(lock)?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
@@ -137,7 +137,7 @@ fn remove_listed(lock: &Path, spares: &Path) -> io::Result<()> {
     let mut listed = Vec::new();
     lock.read_to_end(&mut listed)?;
     for name in listed.split(|byte| *byte == SEPARATOR).filter(|name| !name.is_empty()).rev() {
-        // Most are not there: their command removed them.
+        // Most do not exist: their command removed them.
         if let Err(error) = remove(Path::new(OsStr::from_bytes(name)), spares)
             && error.kind() != io::ErrorKind::NotFound
         {
@@ -171,7 +171,7 @@ fn make_directory(path: &Path, spares: &mut impl Iterator<Item = PathBuf>) -> io
             Ok(()) => return Ok(()),
             // Another command was faster.
             Err(Errno::NOENT) => {}
-            // Another file system, or something is there by now.
+            // It is on another file system, or the name exists by now.
             Err(_) => break,
         }
     }
@@ -186,7 +186,7 @@ fn remove(path: &Path, spares: &Path) -> io::Result<()> {
     } else if kind.is_dir() && MachineTree.is_place_holder(path) {
         remove_directory(path, spares)
     } else {
-        // Its owner has made something of it.
+        // The user has made something of it.
         Ok(())
     }
 }
@@ -197,13 +197,13 @@ fn remove_directory(path: &Path, spares: &Path) -> io::Result<()> {
     let spare = spares.join(format!("{}-{number}", std::process::id()));
     match move_to(path, &spare) {
         Ok(()) if is_empty(&spare) => Ok(()),
-        // Its owner has made something of it meanwhile.
+        // The user has made something of it meanwhile.
         Ok(()) => Ok(move_to(&spare, path)?),
         Err(_) => std::fs::remove_dir(path),
     }
 }
 
-/// Never over something that is there.
+/// Never replaces an existing entry.
 fn move_to(from: &Path, to: &Path) -> rustix::io::Result<()> {
     rename_new(CWD, from, CWD, to)
 }
@@ -212,7 +212,7 @@ fn is_empty(directory: &Path) -> bool {
     directory.read_dir().is_ok_and(|mut entries| entries.next().is_none())
 }
 
-/// The directory of the locks, and an empty file in the place of what is not shown.
+/// The directory of the locks, and an empty file that covers hidden files.
 pub(super) fn prepare(scratch: &Path) -> io::Result<(PathBuf, PathBuf)> {
     let locks = super::super::closed_directory(scratch);
     DirBuilder::new().recursive(true).mode(0o700).create(&locks)?;
@@ -243,7 +243,7 @@ mod tests {
         drop(held);
         assert_eq!(spares(), 1);
         assert_eq!(std::fs::read_to_string(names[0].join("settings")).unwrap(), "own");
-        // What somebody has put into a spare one stays out of the root.
+        // If a user has put something into a spare directory, it must not appear in the root.
         let spare = locks.join("spare").read_dir().unwrap().next().unwrap().unwrap().path();
         std::fs::write(spare.join("x"), "").unwrap();
         let (held, _) = PlaceHolders::make(&locks, &root, missing()).unwrap();
@@ -292,7 +292,7 @@ mod tests {
         let (mut killed, _) = PlaceHolders::make(&locks, &root, missing()).unwrap();
         remove_left_behind(&scratch);
         assert_eq!(names(), [".claude", ".mcp.json", ".zed"], "its command runs");
-        // A process that is killed gives back its locks and removes nothing.
+        // A killed process releases its locks and removes nothing.
         killed.made.clear();
         drop(killed);
         std::fs::write(root.join(".zed/settings.json"), "own").unwrap();

@@ -1,4 +1,4 @@
-//! Finds out which level this machine can do, by running `true` in it. Remembers nothing.
+//! Finds out which level works on this machine, by running `true` in it. Remembers nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ pub(in super::super) fn reduced(helper: PathBuf, mut shortfalls: Vec<Shortfall>)
     Sandbox { level, shortfalls, ..Sandbox::none(helper) }
 }
 
-/// Why the reduced level itself is less than it should be.
+/// Why the reduced level itself protects less than it should.
 fn partly_held(unheld: &[&str]) -> Option<Shortfall> {
     (!unheld.is_empty()).then(|| Shortfall {
         level: Level::Reduced,
@@ -79,7 +79,7 @@ fn partly_held(unheld: &[&str]) -> Option<Shortfall> {
 
 fn try_full(bubblewrap: &Path, helper: &Path) -> io::Result<()> {
     let root = Path::new("/");
-    // It has to exist; nothing but `true` could write there.
+    // The mount point must exist; only `true` runs, and it writes nothing there.
     let mounts = [Mount { at: "/tmp".into(), what: MountKind::Writable }];
     let stage = HelperStage::Init {
         expected: Expected::of(&mounts)?,

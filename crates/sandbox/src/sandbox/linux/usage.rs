@@ -1,4 +1,4 @@
-//! What the processes of a namespace take of the machine, counted from inside. Ends nothing.
+//! How much of the machine the processes of a namespace use, counted from inside. Ends nothing.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,15 +13,15 @@ use crate::limits::{
 };
 use crate::process::CommandReport;
 
-/// What lives in memory although it looks like a disk.
+/// File systems that live in memory.
 const IN_MEMORY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
 
-/// What a command may take.
+/// How much a command may use.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct UsageLimits<'a> {
-    /// Bytes that all processes may have in memory together.
+    /// Bytes of memory that all processes together may use.
     pub(super) memory: u64,
-    /// The directory that may grow by so much and no more, for a command that runs unasked.
+    /// The directory with a limit on its growth, for a command that runs unasked.
     pub(super) scratch: Option<&'a Path>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct UsageCount<'a> {
     memory: u64,
     scratch: Option<&'a Path>,
     scratch_before: HeldBelow,
-    /// Memory that processes of the whole machine share, when the command began.
+    /// Memory that processes of the whole machine shared when the command began.
     shared_before: u64,
 }
 
@@ -42,8 +42,8 @@ impl<'a> UsageCount<'a> {
         Self { memory, scratch, scratch_before, shared_before: shared_on_machine() }
     }
 
-    /// What there is too much of. The namespace has a view of its own: what is listed belongs to the command.
-    /// Stops as soon as it knows: this process gets little time beside a fork bomb.
+    /// Which limit the command exceeds. The namespace shows only the command's processes. Stops as soon as it
+    /// knows, because this process gets little time beside a fork bomb.
     pub(super) fn excess(&self) -> Option<CommandReport> {
         let files: u64 = IN_MEMORY.iter().map(|place| held_by_files(Path::new(place))).sum();
         if self.scratch.is_some_and(|scratch| HeldBelow::of(scratch).has_outgrown(self.scratch_before)) {
@@ -61,14 +61,14 @@ impl<'a> UsageCount<'a> {
             }
             stay_preferred(process);
         }
-        // A look at all that is shared takes long; this is the most that it can be, files included.
+        // Examining all shared memory takes long; this is an upper bound, including files.
         let on_machine = shared_on_machine();
         if own + on_machine <= self.memory {
             return None;
         }
         let shared = match SharedMemory::of(&processes) {
             SharedMemory { bytes, unreadable: UnreadableProcesses::None } => files + bytes,
-            // What it hides is taken for its own.
+            // What unreadable processes hide counts as the command's own.
             SharedMemory { bytes, unreadable: UnreadableProcesses::Some } => {
                 (files + bytes).max(on_machine.saturating_sub(self.shared_before))
             }
@@ -85,7 +85,7 @@ fn processes() -> Option<Vec<PathBuf>> {
     Some(entries.flatten().map(|entry| entry.path()).filter(is_process).take(COMMAND_PROCESSES + 1).collect())
 }
 
-/// What a process has for itself: what it shares with others would be counted once for each of them.
+/// The memory that a process has for itself: counting shared memory would count it once for each process.
 fn own_bytes(statm: &Path) -> u64 {
     let text = std::fs::read_to_string(statm).unwrap_or_default();
     let mut pages = text.split_ascii_whitespace().skip(1).map(|field| field.parse::<u64>().unwrap_or(0));
@@ -93,7 +93,7 @@ fn own_bytes(statm: &Path) -> u64 {
     resident.saturating_sub(shared).saturating_mul(page_bytes())
 }
 
-/// A command may ask for less of a preference than it was given.
+/// Restores the preference if a command has lowered it.
 fn stay_preferred(process: &Path) {
     let is_own = process.ends_with("1");
     if !is_own && let Err(error) = std::fs::write(process.join("oom_score_adj"), PREFERRED_IN_SHORTAGE) {
@@ -108,8 +108,8 @@ enum UnreadableProcesses {
     Some,
 }
 
-/// What processes share without a name in a file system: mapped, behind descriptors, or as an object of the
-/// System V kind. Each is counted once.
+/// What processes share without a name in a file system: mappings, memory behind descriptors, and System V
+/// objects. Counts each once.
 struct SharedMemory {
     bytes: u64,
     unreadable: UnreadableProcesses,
@@ -123,7 +123,7 @@ impl SharedMemory {
                 unreadable = UnreadableProcesses::Some;
             }
         };
-        // The first is ours.
+        // The first process is ours.
         let processes: Vec<&PathBuf> = processes.iter().filter(|process| !process.ends_with("1")).collect();
         let mut nameless = BTreeMap::new();
         for process in &processes {
@@ -152,12 +152,12 @@ impl SharedMemory {
     }
 }
 
-/// How the kernel calls memory behind a descriptor, and such that is shared with children alone.
+/// The kernel's name for memory behind a descriptor, and for memory shared only with children.
 const NAMELESS: &str = "/memfd:";
 const INHERITED: &str = "/dev/zero";
 
-/// A process's part of what is mapped and has no other name; of what is behind a descriptor, only what
-/// `is_counted` does not know.
+/// A process's mapped memory that has no other name; of memory behind a descriptor, only what `is_counted` does
+/// not know.
 fn mapped(maps: &str, is_counted: impl Fn(u64) -> bool) -> u64 {
     let mut bytes = 0;
     let mut counts = false;
@@ -175,7 +175,7 @@ fn mapped(maps: &str, is_counted: impl Fn(u64) -> bool) -> u64 {
     bytes
 }
 
-/// Of the namespace: one line for each, the fifteenth word says what it has in memory.
+/// Of the namespace: one line per object; the fifteenth word is its size in memory.
 fn shared_objects() -> u64 {
     let text = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
     let bytes = |line: &str| line.split_ascii_whitespace().nth(14)?.parse::<u64>().ok();
@@ -186,14 +186,14 @@ fn shared_on_machine() -> u64 {
     kilobytes(&std::fs::read_to_string("/proc/meminfo").unwrap_or_default(), "Shmem:")
 }
 
-/// The bytes that a line of the kernel's `NAME: NUMBER kB` says.
+/// The bytes in a line of the kernel's `NAME: NUMBER kB`.
 fn kilobytes(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
     number.unwrap_or(0).saturating_mul(1024)
 }
 
-/// What lies below a directory, as far as it is counted.
+/// What lies below a directory, as far as we count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct HeldBelow {
     /// On the disk.
@@ -221,7 +221,7 @@ impl HeldBelow {
         held
     }
 
-    /// By bytes, or by entries that are not counted any more.
+    /// Whether it has grown by too many bytes, or by more entries than we count.
     fn has_outgrown(self, before: Self) -> bool {
         let is_full = |held: Self| held.entries >= UNASKED_SCRATCH_ENTRIES;
         self.bytes.saturating_sub(before.bytes) > UNASKED_SCRATCH_BYTES || is_full(self) && !is_full(before)

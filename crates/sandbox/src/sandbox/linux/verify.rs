@@ -1,8 +1,8 @@
-//! Looks from inside a sandbox, before its command begins, whether each mount of the plan is where it was
-//! planned and is what was planned.
+//! Checks from inside a sandbox, before its command begins, whether each mount of the plan is in its place and
+//! is what we planned.
 //!
-//! Bubblewrap takes names, and follows links in them: what somebody swaps between our look and its mounts would
-//! lead a mount astray. Then the command does not begin.
+//! Bubblewrap takes names and follows links in them: if something is swapped between our look and its mounts, a
+//! mount goes astray. Then the command does not begin.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -35,7 +35,7 @@ fn identity(path: &Path) -> Result<Identity, Errno> {
     Ok(Identity::of(&stat_real(path)?))
 }
 
-/// What has to be mounted at a path.
+/// What must be mounted at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Expected {
     pub(super) at: PathBuf,
@@ -46,12 +46,12 @@ pub(in super::super) struct Expected {
 pub(in super::super) enum FoundMount {
     Writable(Identity),
     ReadOnly(Identity),
-    /// Whatever it is, it was mounted there.
+    /// Any mount, whatever it shows.
     Cover,
 }
 
 impl Expected {
-    /// As the machine is now. An error where something of the plan is not there any more, or is a link by now.
+    /// According to the machine now. An error if something of the plan has vanished or has become a link.
     pub(super) fn of(mounts: &[Mount]) -> io::Result<Vec<Self>> {
         let expected = mounts.iter().map(|Mount { at, what }| {
             let what = match what {
@@ -64,7 +64,7 @@ impl Expected {
         expected.collect()
     }
 
-    /// Two words, for the helper.
+    /// Two words of the helper's arguments.
     pub(super) fn to_words(&self) -> [OsString; 2] {
         let numbers = |kind: &str, one: Identity| format!("{kind}:{}:{}", one.device, one.inode);
         let what = match self.what {
@@ -91,11 +91,11 @@ impl Expected {
     }
 }
 
-/// Whether everything is mounted as it should be; the error says what is not.
+/// Whether everything is mounted as planned; the error says what is not.
 ///
-/// Each path is opened once, and the handle says both what is there and in which mount: a look at the path and
-/// one at the table could see two different moments of a swap. A plan covers none of its own mounts, so where
-/// every path is the root of a mount, none of them is anywhere else.
+/// Opens each path once; the handle tells both what is there and which mount it is in. Separate looks at the
+/// path and at the table could see two different moments of a swap. A plan covers none of its own mounts. So if
+/// every path is the root of a mount, none of these mounts is anywhere else.
 pub(super) fn verify(expected: &[Expected]) -> io::Result<()> {
     let changed = |at: &Path| {
         let text = format!("{} changed while the sandbox was built", at.display());
@@ -110,7 +110,7 @@ pub(super) fn verify(expected: &[Expected]) -> io::Result<()> {
     }
 }
 
-/// What a path leads to, by one look.
+/// What a path leads to, from a single look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SeenMount {
     identity: Identity,
@@ -134,7 +134,7 @@ impl SeenMount {
     }
 }
 
-/// The number by which the table names the mount that a handle was opened in.
+/// The number in the table of the mount that contains this handle.
 fn mount_number(handle: &OwnedFd) -> io::Result<u64> {
     let found = statx(handle, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID);
     if let Ok(found) = found
@@ -251,8 +251,8 @@ mod tests {
         );
     }
 
-    /// A swap can show a link when the plan is made, then a directory to bubblewrap, which mounts there what
-    /// the link leads to, and the link again to us.
+    /// A swap can show a link when we make the plan, then a directory to bubblewrap, which mounts the link's
+    /// target there, and the link again to us.
     #[test]
     fn a_link_is_neither_planned_nor_found() {
         let place = tempfile::tempdir().unwrap();
@@ -265,7 +265,7 @@ mod tests {
         assert!(SeenMount::at(&link.join("self")).is_err());
     }
 
-    /// What lies in the right place but is no mount's root: the mount made for it is somewhere else.
+    /// An entry in the right place that is no mount's root: its mount is somewhere else.
     #[test]
     fn a_mount_that_was_moved_away_is_missed() {
         let place = tempfile::tempdir().unwrap();
@@ -275,7 +275,7 @@ mod tests {
             [FoundMount::Writable(seen.identity), FoundMount::ReadOnly(seen.identity), FoundMount::Cover]
         {
             assert!(verify(&[Expected { at: at.clone(), what }]).is_err());
-            // The table as it was a moment before, with the mount still in this place.
+            // The table from a moment before, with the mount still in this place.
             let before = BTreeMap::from([(
                 seen.number + 1,
                 TableRow { point: at.clone(), mode: MountMode::ReadOnly },

@@ -1,4 +1,4 @@
-//! Random trees × random policies, against an oracle that knows only what later mounts do to earlier ones.
+//! Random trees × random policies, checked by an oracle that knows only how later mounts cover earlier ones.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,7 +11,7 @@ use super::super::lost_writes::LostWrites;
 use super::super::policy::WritableCache;
 use super::*;
 
-/// Plans that are made; `TEST_SOAK` multiplies them.
+/// Number of plans; `TEST_SOAK` multiplies it.
 const CASES: u64 = 100_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ enum Node {
     Link(PathBuf),
 }
 
-/// A tree as it might have been read; every parent of an entry is one, too.
+/// A tree as we might have read it; it also contains every parent of its entries.
 #[derive(Clone, Debug, Default)]
 struct Made(BTreeMap<PathBuf, Node>);
 
@@ -59,7 +59,7 @@ impl DirectoryTree for Made {
 }
 
 impl Made {
-    /// The first link on the way to a path, its end included.
+    /// The first link on the way to a path, which may be its end.
     fn link_on_the_way<'a>(&self, path: &'a Path) -> Option<&'a Path> {
         let is_link = |place: &&Path| matches!(self.0.get(*place), Some(Node::Link(_)));
         path.ancestors().find(is_link)
@@ -206,7 +206,7 @@ fn problem(policy: &Policy, tree: &Made, mounts: &[Mount]) -> Option<String> {
     if let Some(hidden) = policy.hidden.iter().find(|path| shown(path)) {
         return Some(format!("{} is shown", hidden.display()));
     }
-    // All that can be written must not be protected.
+    // Nothing that is writable may be protected.
     let is_written = |path: &Path| {
         decisive(mounts, path).is_some_and(|mount| mount.what == MountKind::Writable)
             && policy.is_writable(path)
@@ -225,7 +225,7 @@ fn problem(policy: &Policy, tree: &Made, mounts: &[Mount]) -> Option<String> {
                 .take_while(|above| *above != root)
                 .all(|above| !matches!(tree.0.get(above), Some(Node::Link(_) | Node::Closed)));
             let is_link = matches!(tree.0.get(&path), Some(Node::Link(_)));
-            // Below another root that is hidden or held it is decided there.
+            // Below another root that is hidden or protected, that root decides.
             if is_whole && !is_link && (is_there || !is_of_home) && is_written(&path) {
                 return Some(format!("{} can be written", path.display()));
             }
@@ -263,7 +263,7 @@ fn form(tree: &Made, path: &Path) -> Hidden {
     Hidden { path: path.to_owned(), form: if is_file { HolderForm::File } else { HolderForm::Directory } }
 }
 
-/// The rule at the end of a plan holds by itself, whatever comes before it.
+/// The check at the end of a plan works alone, whatever comes before it.
 #[test]
 fn a_plan_that_is_wrong_is_made_safe() {
     let mut random = Random(1);
@@ -283,7 +283,7 @@ fn a_plan_that_is_wrong_is_made_safe() {
     ];
     let safe = safe(wrong, &policy);
     let expected = [
-        // Above something hidden that nothing covers again, it is left out.
+        // It lies above something hidden that no later mount covers, so it is left out.
         mount("/home/u/w", MountKind::Writable),
         mount("/data", MountKind::ReadOnly),
         mount("/own/scratch/s", MountKind::Writable),
