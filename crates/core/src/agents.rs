@@ -1,5 +1,5 @@
-//! Agents as data: who speaks in a session and which tools it is offered. The built-in ones are files in this
-//! folder, read as those of users and projects are (`manifest`); `load` puts them all together.
+//! Agents as data: who speaks in a session and which tools it is offered. The built-in agents are files in this
+//! folder, read in the same way as the files of users and projects (`manifest`); `load` combines them all.
 
 mod load;
 mod manifest;
@@ -30,11 +30,11 @@ pub enum AgentMode {
     Subagent,
     /// Both of these.
     All,
-    /// Used by the host itself; it can't be chosen.
+    /// Only the host uses it; a user can't choose it.
     Hidden,
 }
 
-/// Where what a subagent says and does is kept.
+/// Where attache keeps what a subagent says and does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transcript {
     /// In a session of its own, which can be loaded.
@@ -65,46 +65,47 @@ pub enum AgentRuntime {
     Foreign(Arc<str>),
 }
 
-/// Cheap to clone: what is long is shared.
+/// Cheap to clone: clones share the long fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Agent {
-    /// As sessions, rules and `task` name it.
+    /// The id by which sessions, rules and `task` name it.
     pub id: Arc<str>,
     /// Whether it talks to the user or works for another agent.
     pub mode: AgentMode,
-    /// As people read it.
+    /// The name that people read.
     pub name: Arc<str>,
-    /// What it is for, in a line: for people, and for the agent that chooses a subagent.
+    /// Its purpose in one line: for people, and for the agent that chooses a subagent.
     pub description: Arc<str>,
-    /// What it is told before everything else.
+    /// The instructions at the start of its system prompt.
     pub system_prompt: Arc<str>,
     /// Which tools it is offered.
     pub offer: ToolOffer,
     /// Which commands it may run at all.
     pub commands: Commands,
-    /// What it is told to do where one of its own rules refuses a call; `None`: what the rule says.
+    /// What the model is told to do when one of the agent's own rules refuses a call; `None`: what the rule
+    /// says.
     pub instead: Option<Arc<str>>,
-    /// Rules that go with it wherever it works.
+    /// Rules that apply wherever this agent works.
     pub permissions: Vec<ManifestRule>,
     /// `None`: the session's.
     pub model: Option<ModelRef>,
-    /// How much its model thinks; `None`: as the session says.
+    /// How much its model thinks; `None`: the session's choice.
     pub thought: Option<ThoughtLevel>,
-    /// Model calls of one turn; `None`: what the host allows.
+    /// The most model calls in one turn; `None`: the host's limit.
     pub max_steps: Option<u32>,
-    /// JSON Schema of its last message, as a subagent.
+    /// JSON Schema that its last message has to match when it works as a subagent.
     pub output_schema: Option<Arc<Value>>,
     /// How much of its conversation a subagent gives back.
     pub transcript: Transcript,
-    /// Of a background task.
+    /// What happens when it ends as a background task.
     pub when_done: WhenDone,
     /// What runs its turns.
     pub runtime: AgentRuntime,
 }
 
 impl Agent {
-    /// One that lives elsewhere, by the key that the host's backend knows it by. It has its own instructions
-    /// and tools, so it is told and offered nothing here.
+    /// An agent that lives elsewhere, by the key that the host's backend knows it by. It brings its own
+    /// instructions and tools, so attache gives it none.
     pub fn foreign(id: &str, description: &str, key: Arc<str>) -> Self {
         Self {
             id: id.into(),
@@ -146,7 +147,7 @@ impl Agent {
         }
     }
 
-    /// Whether it says which model it has, or how much that thinks.
+    /// Whether its manifest names a model or a thought level.
     pub(crate) fn has_own_model(&self) -> bool {
         self.model.is_some() || self.thought.is_some()
     }
@@ -166,13 +167,13 @@ pub struct Agents {
     agents: Arc<Vec<Agent>>,
 }
 
-/// The agent of a session for which nothing else was chosen.
+/// The agent of a session when the user has chosen no other.
 pub const DEFAULT_AGENT: &str = "build";
 
 /// Names sessions.
 pub(crate) const TITLE_AGENT: &str = "title";
 
-/// Writes what a conversation is replaced by when it outgrows its model.
+/// Writes the summary that replaces a conversation too long for its model.
 pub(crate) const COMPACTION_AGENT: &str = "compaction";
 
 /// In the order in which they are listed.
@@ -185,7 +186,7 @@ const FILES: [(&str, &str); 6] = [
     (COMPACTION_AGENT, include_str!("agents/compaction.md")),
 ];
 
-/// A test reads every file; one that could not be read would be missing.
+/// A test reads every file: a file that can't be read would be missing here without an error.
 static BUILT_IN: LazyLock<Agents> = LazyLock::new(|| {
     let beside = |_: &str| Err("nothing is beside it".to_owned());
     let read = |(stem, text): &(&str, &str)| {
@@ -196,12 +197,12 @@ static BUILT_IN: LazyLock<Agents> = LazyLock::new(|| {
 });
 
 impl Agents {
-    /// Those that are there without any file.
+    /// The agents that exist without any file.
     pub fn builtin() -> Self {
         BUILT_IN.clone()
     }
 
-    /// With one more, behind the others; it takes the place of another of its id.
+    /// A copy with one more agent at the end; an agent of the same id is replaced.
     pub fn with(&self, agent: Agent) -> Self {
         let mut agents = self.agents.to_vec();
         match agents.iter_mut().find(|known| known.id == agent.id) {
@@ -211,24 +212,24 @@ impl Agents {
         Self { agents: Arc::new(agents) }
     }
 
-    /// What a manifest says in addition to what is built in.
+    /// Adds a rule to those of the agent's manifest.
     pub fn add_permission(&mut self, id: &str, rule: ManifestRule) {
         if let Some(agent) = Arc::make_mut(&mut self.agents).iter_mut().find(|agent| *agent.id == *id) {
             agent.permissions.push(rule);
         }
     }
 
-    /// Any of them, also one that can't be chosen.
+    /// Any agent of that id, also one that a user can't choose.
     pub fn get(&self, id: &str) -> Option<&Agent> {
         self.all().find(|agent| *agent.id == *id)
     }
 
-    /// One that can be a session's mode.
+    /// The agent of that id, if it can be a session's mode.
     pub fn primary(&self, id: &str) -> Option<&Agent> {
         self.get(id).filter(|agent| agent.is_primary())
     }
 
-    /// One that another agent may start.
+    /// The agent of that id, if another agent may start it.
     pub fn subagent(&self, id: &str) -> Option<&Agent> {
         self.get(id).filter(|agent| agent.is_subagent())
     }
@@ -259,7 +260,8 @@ impl Agents {
         self.agents.iter()
     }
 
-    /// What is said of an id that can't be a session's mode. `what`: how it is called there.
+    /// The error text for an id that can't be a session's mode. `what`: the word for a mode at the place of the
+    /// error.
     pub fn unknown_mode(&self, what: &str, id: &str) -> String {
         let known: Vec<&str> = self.primaries().map(|agent| &*agent.id).collect();
         let problem = match self.get(id) {

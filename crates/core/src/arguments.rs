@@ -1,5 +1,5 @@
-//! Arguments of calls under a tool's schema, for the tools of every room: near misses of names and types become
-//! what they are plainly meant as, and what a call goes without is told. Knows no tool by name; pure.
+//! Arguments of calls under a tool's schema, for the tools of every room: corrects near misses of names and
+//! types whose meaning is plain, and tells the model what a call goes without. Knows no tool by name; pure.
 
 pub mod aliases;
 pub mod bounds;
@@ -28,14 +28,14 @@ pub fn accepted(spec: &ToolSpec, input: &Value) -> Result<Value, String> {
     let (arguments, _) = lowered(&spec.parameters, arguments);
     check(&spec.parameters, &arguments, "").map_err(|problem| match unknown.is_empty() {
         true => problem,
-        // What is missing may be what was given by a name that means nothing.
+        // An unknown field may hold the value of the missing one.
         false => format!("{problem}; {}", refusal(&unknown)),
     })?;
     Ok(arguments)
 }
 
-/// What the model is told of a call that runs with less than it was given: without a field, or with a smaller
-/// number. Of any length: names are the model's own.
+/// What the model is told about a call that runs with less than the model gave: without a field, or with a
+/// smaller number. Its length has no limit, because it repeats names that the model wrote.
 pub fn left_out(spec: &ToolSpec, input: &Value) -> Option<String> {
     let Understood { arguments, unknown } = understood(&spec.parameters, input).ok()?;
     let (_, lowered) = lowered(&spec.parameters, arguments);

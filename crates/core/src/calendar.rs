@@ -22,7 +22,7 @@ pub fn minutes(at: &Zoned) -> String {
     at.strftime("%Y-%m-%d %H:%M").to_string()
 }
 
-/// `Europe/Berlin`; the distance to UTC (`UTC+01`) where the zone has no name.
+/// `Europe/Berlin`; the offset from UTC (`UTC+01`) where the zone has no name.
 pub(crate) fn zone_name(at: &Zoned) -> String {
     match at.time_zone().iana_name() {
         Some(name) => name.to_owned(),
@@ -35,7 +35,7 @@ pub fn iso_8601(at_ms: i64) -> String {
     format!("{:.3}", timestamp(at_ms))
 }
 
-/// What lies beyond the years 0 to 9999 is moved to their ends.
+/// Clamps times beyond the years 0 to 9999 to that range.
 fn timestamp(at_ms: i64) -> Timestamp {
     Timestamp::from_millisecond(at_ms.max(FIRST_MS)).unwrap_or(Timestamp::MAX)
 }

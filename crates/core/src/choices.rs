@@ -1,5 +1,5 @@
-//! What a user can choose for a session, and what is chosen: agents as modes, models, how much they think and
-//! how much happens without asking.
+//! What a user can choose for a session, and what the user chose: agents as modes, models, how much they think,
+//! and how much runs without a question.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -15,25 +15,25 @@ use crate::watchdog::Approval;
 /// One agent that can be a session's mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mode {
-    /// As clients set it.
+    /// The id that clients send.
     pub id: String,
-    /// As people read it.
+    /// The name that people read.
     pub name: String,
     /// What the agent is for.
     pub description: String,
 }
 
-/// What can be chosen at one moment; a login makes a new one.
+/// What can be chosen at one moment; after a login there is a new value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choices {
     /// Empty while no provider can be used.
     pub models: Arc<[ModelInfo]>,
-    /// What agents of the host take that live elsewhere.
+    /// The abilities of the host's agents that live elsewhere.
     pub foreign: Arc<[Abilities]>,
 }
 
 impl Choices {
-    /// The configured model is listed also when its provider lists others only.
+    /// The configured model is listed even if its provider lists only others.
     pub(crate) fn gather(
         model: &dyn Model,
         configured: Option<&ModelRef>,
@@ -47,18 +47,18 @@ impl Choices {
         Self { models, foreign }
     }
 
-    /// Whether anything that can be chosen takes something.
+    /// Whether any model or agent that can be chosen satisfies a condition.
     pub fn takes(&self, model: impl Fn(&ModelInfo) -> bool, agent: impl Fn(&Abilities) -> bool) -> bool {
         self.models.iter().any(model) || self.foreign.iter().any(agent)
     }
 
-    /// Whatever its variant.
+    /// The listed model, whatever variant is asked for.
     pub fn model(&self, model: &ModelRef) -> Option<&ModelInfo> {
         find(&self.models, model)
     }
 
-    /// The one that may have been meant. Of one provider only the names count: all that stands before them is
-    /// alike anyway.
+    /// The one that may have been meant. For models of one provider only the names are compared: their prefixes
+    /// are alike anyway.
     fn model_like(&self, wanted: &str) -> Option<String> {
         let (provider, name) = wanted.split_once('/').unwrap_or(("", wanted));
         let of_provider = |info: &&ModelInfo| provider.is_empty() || info.model.provider_id == provider;
@@ -71,7 +71,7 @@ impl Choices {
         known.iter().find(|model| *model.model_id == *near).map(|model| model.to_string())
     }
 
-    /// What is said of a model that is not among them, written as somebody wrote it.
+    /// The error text for a model that is not among them, as the user wrote it.
     pub(crate) fn unknown_model(&self, wanted: &str) -> String {
         let near = self.model_like(wanted);
         let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
@@ -86,7 +86,7 @@ fn find<'a>(models: &'a [ModelInfo], wanted: &ModelRef) -> Option<&'a ModelInfo>
 
 /// A handle to the choices as they are now. Connections keep it, so that they follow a login.
 ///
-/// Why a lock: a login replaces what all connections read. Held for a clone only.
+/// Why a lock: a login replaces what all connections read. Held only while cloning.
 #[derive(Clone, Debug)]
 pub struct CurrentChoices(Arc<RwLock<Arc<Choices>>>);
 
@@ -101,7 +101,7 @@ impl CurrentChoices {
         self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gathered while no other task replaces them: the last one to look wins. Says whether they are others now.
+    /// Gathers under the lock, so that the last task to look wins. Returns whether the choices changed.
     pub(crate) fn replace(&self, gather: impl FnOnce() -> Choices) -> Replaced {
         let mut current = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let gathered = gather();
@@ -124,26 +124,26 @@ pub(crate) enum Replaced {
 pub struct Chosen {
     /// The id of the agent.
     pub agent: String,
-    /// What it was chosen from: a session has the agents of its user and its project.
+    /// The modes it was chosen from: a session has the agents of its user and its project.
     pub modes: Arc<[Mode]>,
     /// Without a variant. `None` when there never was a model to choose.
     pub model: Option<ModelRef>,
-    /// `None`: as the model does by itself.
+    /// `None`: the model's default.
     pub thought: Option<ThoughtLevel>,
-    /// What can be chosen of this model; it need not be among the listed ones.
+    /// The levels that the model offers; the chosen one need not be among them.
     pub thought_levels: Vec<ThoughtLevel>,
-    /// What is in force, which may be less than what was asked for once.
+    /// The approval in force, which may be less than what the user once asked for.
     pub approval: Approval,
-    /// What can be chosen of an agent that lives elsewhere, with what is chosen.
+    /// The options of an agent that lives elsewhere, with their current values.
     pub options: Vec<AgentOption>,
 }
 
-/// In what clients are told of a choice: the mode is the one they know.
+/// The field in a choice that clients receive: the mode is the one they know already.
 pub const SAME_MODE: &str = "same_mode";
 
 impl Chosen {
     /// `{agent, modes, approval, model, thought_level, thought_levels, options}`, the model as
-    /// `provider/model`; what is not there is left out.
+    /// `provider/model`; absent values are left out.
     pub fn to_json(&self) -> Value {
         let mode = |mode: &Mode| json!({ "id": mode.id, "name": mode.name, "description": mode.description });
         let modes: Vec<Value> = self.modes.iter().map(mode).collect();
@@ -164,7 +164,8 @@ impl Chosen {
         data
     }
 
-    /// `None` without an agent; what else can't be read is not chosen. Where no modes are told, there is one.
+    /// `None` without an agent; anything else that can't be read counts as not chosen. Data without modes means
+    /// that the agent is the only one.
     pub fn from_json(data: &Value) -> Option<Self> {
         let text = |key: &str| data.get(key).and_then(Value::as_str);
         let agent = text("agent")?;

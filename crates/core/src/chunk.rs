@@ -1,5 +1,5 @@
 //! The chunk vocabulary: one closed enum for everything a run says, the same live, in the log and on the AI SDK
-//! wire. What the chunks add up to is `reduce`'s business, their order `order`'s, their JSON form `json`'s.
+//! wire. `reduce` makes parts of chunks, `order` checks their order, `json` is their JSON form.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ pub enum Chunk {
         marks: ToolMarks,
         rest: Rest,
     },
-    /// Its other keys (approvalDescriptor, inputSchemaInput, signature) ride in `rest.unknown`.
+    /// Its other keys (approvalDescriptor, inputSchemaInput, signature) are kept in `rest.unknown`.
     ToolApprovalRequest {
         approval_id: String,
         call_id: CallId,
@@ -225,7 +225,7 @@ impl FinishReason {
             Self::Other => "other",
         }
     }
-    /// The reason that the AI SDK writes so.
+    /// The reason with that name in the AI SDK.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Stop, Self::Length, Self::ContentFilter, Self::ToolCalls, Self::Error, Self::Other]
             .into_iter()
@@ -233,7 +233,7 @@ impl FinishReason {
     }
 }
 
-/// The `rest` of a chunk, shared or exclusive as the chunk is.
+/// The `rest` of a chunk, shared or exclusive like the reference to the chunk.
 macro_rules! rest_of {
     ($chunk:expr) => {
         match $chunk {
@@ -298,12 +298,12 @@ impl Chunk {
         })
     }
 
-    /// What it carries beside its own fields.
+    /// The fields beside its own.
     pub fn rest(&self) -> &Rest {
         rest_of!(self)
     }
 
-    /// Without what is said under our own key in the fields beside its own: whoever said it, it would be taken
+    /// Drops what is under our own key in the fields beside its own, whoever wrote it: readers would take it
     /// for ours.
     #[must_use]
     pub fn without_own_marks(mut self) -> Self {
@@ -345,7 +345,7 @@ impl Chunk {
     pub fn data(name: impl Into<String>, data: Value) -> Self {
         Self::Data { name: name.into(), id: None, data, transient: None, rest: Rest::none() }
     }
-    /// A chunk of our own that only those see who are there.
+    /// A chunk of our own that is not stored: only clients that are connected now see it.
     pub fn transient_data(name: impl Into<String>, data: Value) -> Self {
         Self::Data { name: name.into(), id: None, data, transient: Some(true), rest: Rest::none() }
     }

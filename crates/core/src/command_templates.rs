@@ -1,5 +1,5 @@
-//! Slash commands that users and projects write: a Markdown text with places for what is typed behind the name.
-//! Only text: nothing in it is run. Pure; reads no file.
+//! Slash commands that users and projects write: a Markdown text with places for what the user types behind the
+//! name. A template is only text: attache runs nothing in it. Pure; reads no file.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct CommandTemplate {
     pub description: Arc<str>,
     /// What may follow the name.
     pub input_hint: Option<Arc<str>>,
-    /// Who answers its turn, where it says so.
+    /// The agent and model that answer, if the template names them.
     pub choice: TurnChoice,
     /// Keys of its file that are nearly known ones.
     pub slips: Vec<FrontMatterError>,
@@ -29,7 +29,7 @@ const KEYS: [&str; 4] = ["description", "argument-hint", "agent", "model"];
 /// The agent and the model of one turn, where they are not the session's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnChoice {
-    /// The agent that answers in the place of the session's.
+    /// The agent that answers instead of the session's.
     pub agent: Option<String>,
     /// As `/model` takes it: `PROVIDER/NAME`, or the name alone.
     pub model: Option<String>,
@@ -75,14 +75,14 @@ impl CommandTemplate {
         })
     }
 
-    /// The same with nothing said of who answers.
+    /// The same template without its agent and model.
     pub fn without_choice(mut self) -> Self {
         self.choice = TurnChoice::default();
         self
     }
 
-    /// The text for the model. What was typed is put in once: `$1` in it stays as it is. A template without
-    /// places for it gets it behind its text. `None`: it would be too long.
+    /// The text for the model. Typed text is inserted once: a `$1` within it stays. A template without places
+    /// gets the typed text at its end. `None`: the result would be too long.
     pub fn expand(&self, arguments: &str) -> Option<String> {
         let words = words(arguments);
         let (mut text, mut rest, mut is_used) = (String::new(), &*self.body, false);
@@ -125,13 +125,13 @@ fn place_holder(text: &str) -> Option<TemplatePlace> {
     }
     let mut characters = text.chars().skip(1);
     let number = characters.next()?.to_digit(10).filter(|digit| *digit > 0)?;
-    // `$10` is an amount, not the first word and a nought.
+    // `$10` is an amount of money, not the first word and a zero.
     let is_alone = characters.next().is_none_or(|next| !next.is_ascii_digit());
     is_alone.then_some(TemplatePlace::Word(number as usize))
 }
 
-/// Words as they were typed; quotes hold several together. A quote inside a word is a letter like others, and
-/// one without an end holds the rest.
+/// Words as they were typed; quotes hold several together. A quote inside a word is an ordinary letter; a quote
+/// that never ends holds the rest.
 fn words(arguments: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = arguments.trim_start();
@@ -151,7 +151,7 @@ pub(crate) fn next_word(rest: &str) -> Option<(&str, &str)> {
     Some((word, behind.trim_start()))
 }
 
-/// The same words for so many places: the last one takes all that is left, as it was typed.
+/// The same words for a number of places: the last place gets all that is left, as the user typed it.
 pub(crate) fn words_for(places: usize, arguments: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = arguments.trim();

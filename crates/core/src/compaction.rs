@@ -1,11 +1,11 @@
 //! The marks of a compaction in an answer: from there on the model is sent stubs instead of old results, or a
-//! summary instead of what was said before, and the last turns as they were. Nothing is deleted: rows, load and
-//! exports have everything.
+//! summary instead of what was said before, and the last turns unchanged. Nothing is deleted: rows, load and
+//! exports keep everything.
 //!
 //! The part is `data-compaction {id, status, auto, summary?, tail_start_id?, tail_call_id?, summary_tokens?,
-//! stubs?, error?}`. Only one whose status is `completed` is a mark: a process that ends halfway leaves the
-//! conversation as it was. While a summary is written, transient ones tell how far it is (`piece`, `of`) and
-//! what it says (`text`).
+//! stubs?, error?}`. It is a mark only if its status is `completed`: a process that ends halfway leaves the
+//! conversation unchanged. While a model writes a summary, transient parts tell how far it is (`piece`, `of`)
+//! and what it says (`text`).
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ pub(crate) mod stubs;
 
 pub(crate) use stubs::OutputStubs;
 
-/// What a mark changes in what is sent.
+/// What a mark changes in the requests to the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CompactionMark {
     Summary(Boundary),
@@ -60,7 +60,7 @@ impl Boundary {
         })
     }
 
-    /// What the model is sent in the place of everything before the tail.
+    /// What the model receives in place of everything before the tail.
     pub(crate) fn summary(&self, message_id: &MessageId) -> Passage {
         let text = Part::Text { text: framed(&self.summary), state: None, provider_metadata: None };
         Passage::new(message_id.clone(), Role::User, vec![text])
@@ -74,7 +74,7 @@ impl Boundary {
     }
 }
 
-/// Whether a text is a summary as the model is sent it.
+/// Whether a text is a summary in the form that the model receives.
 pub(crate) fn is_summary(text: &str) -> bool {
     text.starts_with("<conversation_summary>")
 }
@@ -87,7 +87,7 @@ fn framed(summary: &str) -> String {
     )
 }
 
-/// A compaction under way: what is recorded of it.
+/// A compaction under way, and the chunks that are recorded of it.
 #[derive(Clone, Debug)]
 pub(crate) struct CompactionRecord {
     id: String,
@@ -103,7 +103,7 @@ impl CompactionRecord {
         Self { id, auto }
     }
 
-    /// Whether it began without being asked for.
+    /// Whether attache started it without a request by the user.
     pub(crate) fn is_automatic(&self) -> bool {
         self.auto
     }
@@ -112,17 +112,17 @@ impl CompactionRecord {
         self.chunk("in_progress", json!({}))
     }
 
-    /// The turn was cancelled meanwhile.
+    /// The chunk for a turn that was cancelled meanwhile.
     pub(crate) fn cancelled(&self) -> Chunk {
         self.chunk("cancelled", json!({}))
     }
 
-    /// It gave nothing that makes room.
+    /// The chunk for an attempt that made no room.
     pub(crate) fn failed(&self, error: &str) -> Chunk {
         self.chunk("failed", json!({ "error": error }))
     }
 
-    /// Live only: a load tells the whole summary at once.
+    /// Only live clients get it: on load, a client gets the whole summary at once.
     pub(crate) fn progress(&self, progress: CompactionProgress) -> Chunk {
         let more = match progress {
             CompactionProgress::Piece { number, of } => json!({ "piece": number, "of": of }),
@@ -147,7 +147,7 @@ impl CompactionRecord {
         self.chunk("completed", more)
     }
 
-    /// The chunk from which on old results are stubs.
+    /// The chunk that turns the old results before it into stubs.
     pub(crate) fn shortened(&self, stubs: &OutputStubs) -> Chunk {
         self.chunk("completed", json!({ "stubs": stubs.to_json() }))
     }
@@ -162,7 +162,7 @@ impl CompactionRecord {
     }
 }
 
-/// The end of a compaction that its process did not live to see: it is no boundary, and no turn waits for it.
+/// The end of a compaction whose process ended first: it sets no boundary, and no turn waits for it.
 pub(crate) fn cut_off(part: &Part) -> Option<Chunk> {
     let Part::Data { name, id, data } = part else { return None };
     if *name != DataName::Compaction || data.get("status").and_then(Value::as_str) != Some("in_progress") {

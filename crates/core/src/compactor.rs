@@ -1,8 +1,9 @@
-//! Makes room in a conversation: a model writes a hand-over note about all but the last turns. What tools
-//! changed is listed from the conversation itself, not from a model's memory. A small model reads a text with
-//! stubs instead of old results; the session's own reads what its provider has in the cache.
+//! Makes room in a conversation: a model writes a hand-over note about all but the last turns. The list of what
+//! tools changed comes from the conversation, not from a model's memory. A small model reads a text with stubs
+//! instead of old results; the session's own model reads what its provider has in the cache.
 //!
-//! A note that no model can write is made without one: work goes on with less rather than not at all.
+//! If no model can write a note, the compactor makes one without a model: the work continues with less rather
+//! than not at all.
 
 mod headings;
 pub(crate) mod plan;
@@ -28,14 +29,14 @@ use headings::{HEADINGS, headed};
 use plan::CompactionPlan;
 use transcript::ConversationText;
 
-/// Summarises by a model of this host.
+/// Summarises with a model of this host.
 #[derive(Clone, Debug)]
 pub struct Compactor {
-    /// What writes the summary.
+    /// The model that writes the summary.
     pub model: Arc<dyn Model>,
-    /// Where attachments of the conversation are.
+    /// The attachments of the conversation.
     pub blobs: Arc<dyn Blobs>,
-    /// Asked instead of the turn's own where the conversation fits its window.
+    /// Used instead of the turn's own model if the conversation fits its window.
     pub small_model: Option<ModelRef>,
 }
 
@@ -75,8 +76,8 @@ impl Compactor {
         };
         let note = match (asked, &request.occasion) {
             (Ok(note), _) => note,
-            // Nothing but a key helps here, and the turn itself would fail the same way. Whoever asked for a
-            // summary is told why there is none, unless the model only would not write it.
+            // Only a key helps here, and the turn itself would fail in the same way. A user who asked for a
+            // summary learns why there is none, except when the model merely refused to write it.
             (Err(error @ ModelError::Auth(_)), _) => return Err(error),
             (Err(error), Occasion::Command { .. }) if summarising.said == NoteAnswer::Something => {
                 return Err(error);
@@ -99,7 +100,7 @@ impl Compactor {
         Ok(Some(Compacted { summary, tail_start, tail_call, summary_tokens, used, model: Some(model) }))
     }
 
-    /// The model of the agent's manifest, or the small one, where it can read all of it at once.
+    /// The model of the agent's manifest, or the small one, if it can read the whole text at once.
     fn other_model(&self, request: &CompactionRequest, transcript: &ConversationText) -> Option<ModelInfo> {
         let own = &request.info;
         let described = |model: &ModelRef| self.model.describe(model);
@@ -119,18 +120,18 @@ struct Summarising<'a> {
     cancel: CancellationToken,
     used: Usage,
     again: Again,
-    /// In its last answer.
+    /// What its last answer was.
     said: NoteAnswer,
 }
 
-/// What a model answered that was asked for a note; calls of tools are nothing.
+/// What a model answered when asked for a note; tool calls count as no answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NoteAnswer {
     Something,
     Nothing,
 }
 
-/// Whether a model that wrote no headings may be asked once more.
+/// Whether to ask a model once more that wrote no headings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
     Allowed,
@@ -138,8 +139,9 @@ enum Again {
 }
 
 impl Summarising<'_> {
-    /// The model of the session has most of the conversation in its provider's cache: it is sent the very same
-    /// beginning, and the instruction behind it. Where that does not fit or gives no note, it reads pieces.
+    /// The model of the session has most of the conversation in its provider's cache: it is sent exactly the
+    /// same beginning, with the instruction behind it. If that does not fit or gives no note, it reads the text
+    /// in pieces.
     async fn note_by_prefix_or_pieces(
         &mut self,
         plan: &CompactionPlan,
@@ -158,8 +160,8 @@ impl Summarising<'_> {
         self.note(transcript).await
     }
 
-    /// Piece by piece where the model can't read all of it at once; smaller pieces where it says that they are
-    /// too long.
+    /// Piece by piece if the model can't read the text at once; in smaller pieces if the provider says that
+    /// they are too long.
     async fn note(&mut self, transcript: &ConversationText) -> Result<String, ModelError> {
         let mut bytes = self.piece_bytes();
         loop {
@@ -211,7 +213,7 @@ impl Summarising<'_> {
         let words = self.request.instructions.len() + self.what_to_keep().len();
         let frame = FRAME_TOKENS.max(estimate::tokens(words as u64) + FRAME_TOKENS / 4);
         let tokens = self.info.context.saturating_sub(2 * self.note_tokens() + frame);
-        // A token may be shorter than it is taken for.
+        // A token may have fewer bytes than the estimate assumes.
         let bytes = tokens.saturating_mul(BYTES_PER_TOKEN) / 4 * 3;
         usize::try_from(bytes).unwrap_or(usize::MAX).max(transcript::LEAST_PIECE)
     }
@@ -225,13 +227,13 @@ impl Summarising<'_> {
         let CompactionRequest { conversation, expected_tokens, .. } = self.request;
         let tail = conversation[plan.tail..].iter();
         let tail: u64 = tail.map(|passage| estimate::passage_size(passage).tokens()).sum();
-        // What the provider counted says more than an estimate.
+        // The provider's count is more exact than an estimate.
         let counted = expected_tokens.map_or(0, |expected| expected.saturating_sub(tail) + FRAME_TOKENS);
         estimate::request_tokens(prefix).max(counted)
     }
 
-    /// The request with an answer that the window holds beside it: providers refuse others. A note always has
-    /// its room; a model that thinks first gets whatever is left.
+    /// The request with a limit on the answer that fits in the window beside it: providers refuse larger ones.
+    /// A note always has room; a model that thinks first gets the rest of the window for that.
     fn within_window(&self, mut request: ModelRequest, taken: u64) -> ModelRequest {
         let room = self.info.context.saturating_sub(taken).max(self.note_tokens());
         if request.info.max_output > room && !self.info.has_guessed_context() {
@@ -240,8 +242,8 @@ impl Summarising<'_> {
         request
     }
 
-    /// A note with headings, which whoever goes on looks for, written our way. A model that wrote none is asked
-    /// once more; if that does not help, the longer of its two notes is kept under one of ours.
+    /// A note with headings in our form; the model that continues looks for them. A model that wrote none is
+    /// asked once more; if that does not help, the longer of its two notes is kept under one of ours.
     async fn headed_answer(
         &mut self,
         request: ModelRequest,
@@ -249,7 +251,7 @@ impl Summarising<'_> {
     ) -> Result<String, ModelError> {
         self.tell(progress.clone()).await;
         let mut note = self.answer(request.clone()).await?;
-        // An agent of somebody's own may want a note of another form.
+        // An agent of the user's own may want a note of another form.
         if headed(&self.request.instructions).is_none() {
             return Ok(note);
         }
@@ -272,7 +274,7 @@ impl Summarising<'_> {
         Ok(format!("{OWN_HEADING}\n{note}"))
     }
 
-    /// Tries again where that can help.
+    /// Tries again if that can help.
     async fn answer(&mut self, request: ModelRequest) -> Result<String, ModelError> {
         let taken = estimate::request_tokens(&request);
         let request = self.within_window(request, taken);
@@ -302,7 +304,7 @@ impl Summarising<'_> {
                     note.push_str(&delta);
                     self.tell(CompactionProgress::Text(delta)).await;
                 }
-                // Thoughts and whatever else it says are no note.
+                // Thoughts and everything else are not part of the note.
                 StepEvent::Chunk(_) => {}
                 StepEvent::End { usage, .. } => {
                     self.used.add(&usage);
@@ -320,7 +322,7 @@ impl Summarising<'_> {
         Err(ModelError::Transient { message, retry_after: None })
     }
 
-    /// What the agent's manifest says, if the model that writes has that level.
+    /// The level that the agent's manifest names, if the model that writes has it.
     fn thought(&self) -> Option<ThoughtLevel> {
         self.request.writer.thought.filter(|level| self.has_level(level))
     }
@@ -329,7 +331,7 @@ impl Summarising<'_> {
         self.info.thought_levels.contains(level)
     }
 
-    /// A piece of the conversation as text, for a model that has seen nothing of it.
+    /// A request with a piece of the conversation as text, for a model that has not seen any of it.
     fn piece_request(&self, asked: &str) -> ModelRequest {
         ModelRequest {
             session_id: self.request.session_id.clone(),
@@ -344,7 +346,8 @@ impl Summarising<'_> {
         }
     }
 
-    /// The conversation as it was sent up to the tail, the same to the byte, and the instruction behind it.
+    /// A request with the conversation up to the tail, byte for byte as it was sent, and the instruction behind
+    /// it.
     fn prefix_request(&self, plan: &CompactionPlan) -> ModelRequest {
         let CompactionRequest { session_id, thought, system, tools, conversation, .. } = self.request;
         let mut passages = conversation[..plan.tail].to_vec();
@@ -364,7 +367,7 @@ impl Summarising<'_> {
     }
 }
 
-/// The same request, answered with that note, and what is missing in it.
+/// The same request with the model's note as its answer, and a message that says what the note lacks.
 fn with_headings_asked(mut request: ModelRequest, note: &str) -> ModelRequest {
     let text = Part::Text { text: note.to_owned(), state: None, provider_metadata: None };
     let answer = Passage::new(MessageId::new(""), Role::Assistant, vec![text]);
@@ -379,16 +382,16 @@ fn user_passage(text: String) -> Passage {
     Passage::new(MessageId::new(""), Role::User, vec![text])
 }
 
-/// Before the agent's own prompt, where that follows the conversation.
+/// Precedes the agent's own prompt when that follows the conversation.
 const ABOVE: &str = "Stop the work here: the conversation is about to be replaced by a note. The conversation that the \
                      following speaks of is the one above.";
 
-/// For a note without any.
+/// The heading for a note without one.
 const OWN_HEADING: &str = "## State";
 
 const WRITE_NOW: &str = "Write the note now.";
 
-/// The agent's prompt and the words around a piece, roughly.
+/// Rough size of the agent's prompt and the words around a piece.
 const FRAME_TOKENS: u64 = 600;
 
 const FIRST_WAIT: Duration = Duration::from_secs(1);

@@ -1,5 +1,5 @@
-//! Two sessions turn by turn: what was said, called and used, as lines that are the same where the turns are.
-//! Reads only; holds one turn of each.
+//! Compares two sessions turn by turn: writes what was said, called and used as lines, which are equal where
+//! the turns are. Only reads; holds one turn of each session.
 
 use std::collections::VecDeque;
 
@@ -17,13 +17,13 @@ use crate::visible::{VisibleConversation, VisibleMessage};
 /// One turn as lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ComparedTurn {
-    /// The place of its first message; no part of the comparison.
+    /// The position of its first message; not compared.
     pub seq: i64,
     /// What was said, called and used.
     pub lines: Vec<String>,
 }
 
-/// The turns of one session, each when it is asked for.
+/// The turns of one session, read one by one on demand.
 #[derive(Debug)]
 pub struct ComparedTurns<'a> {
     conversation: VisibleConversation<'a>,
@@ -31,7 +31,7 @@ pub struct ComparedTurns<'a> {
 }
 
 impl<'a> ComparedTurns<'a> {
-    /// From the turn on that begins at this seq; `None`: from the first.
+    /// Starts with the turn that begins at this seq; `None`: with the first.
     pub async fn open(
         store: &'a dyn Store,
         record: &'a SessionRecord,
@@ -77,8 +77,8 @@ impl<'a> ComparedTurns<'a> {
     }
 }
 
-/// What differs, with a line around it. The same lines at both ends are left out. Each line begins with ` `,
-/// `-` or `+`.
+/// The lines that differ, with one line around them; equal lines at both ends are left out. Each line begins
+/// with ` `, `-` or `+`.
 pub fn changed(old: &[String], new: &[String]) -> Vec<String> {
     let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let room = old.len().min(new.len()) - start;
@@ -93,7 +93,7 @@ pub fn changed(old: &[String], new: &[String]) -> Vec<String> {
     lines
 }
 
-/// Two digits that tell something, also of what costs less than a cent.
+/// An amount with two significant digits, also below a cent.
 pub fn dollars(amount: f64) -> String {
     match amount {
         amount if amount >= 1.0 => format!("${amount:.2}"),

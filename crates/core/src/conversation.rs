@@ -1,5 +1,5 @@
-//! The conversation as a model sees it, with what is known of it as a whole. Grows at its end: nothing of it is
-//! walked once per turn.
+//! The conversation as a model sees it, with facts about the whole of it. It only grows at its end, and no turn
+//! has to walk all of it.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -24,28 +24,28 @@ use crate::work_state::WorkState;
 pub struct Conversation {
     passages: Arc<Vec<Arc<Passage>>>,
     size: Size,
-    /// Bytes it takes in memory, roughly.
+    /// Rough bytes in memory.
     weight: usize,
-    /// Ids that calls have already. Why shared: the step under way looks at them.
+    /// Ids that calls have already. Why shared: the current step reads them.
     call_ids: Arc<HashSet<CallId>>,
-    /// What its calls say about files. Why shared: every turn begins with it.
+    /// What its calls say about files. Why shared: every turn starts with it.
     seen: Arc<Sights>,
-    /// The last mode that the model was told of in it.
+    /// The last mode that the model was told of in this conversation.
     told_mode: Option<Arc<str>>,
     /// What its calls say of the work. Why shared: copies are cheap.
     work: Arc<WorkState>,
-    /// Providers counted the passages before this place with others that are no longer sent.
+    /// Counts that providers reported for passages before this place included others that are no longer sent.
     counted_from: usize,
 }
 
 impl Conversation {
-    /// Nobody else holds the passages between two steps, so this appends in place.
+    /// Only the caller holds the passages between two steps, so this appends in place.
     pub fn push(&mut self, passage: Passage) {
         self.count(&passage);
         Arc::make_mut(&mut self.passages).push(Arc::new(passage));
     }
 
-    /// Appends a passage as rows have it: marks in it hold from there on.
+    /// Appends a passage read from rows and applies the marks in it.
     pub(crate) fn push_stored(&mut self, passage: Passage) {
         let marks: Vec<_> = passage.parts.iter().filter_map(CompactionMark::of).collect();
         let message_id = passage.message_id.clone();
@@ -55,9 +55,9 @@ impl Conversation {
         }
     }
 
-    /// The conversation with a mark before the passage at `place`, made in this message. Ids of calls and what
-    /// is known of files and the work stay: they are of the whole session. Instructions that results told are
-    /// forgotten with them.
+    /// The conversation with a mark before the passage at `place`, made in this message. The ids of calls and
+    /// the facts about files and the work stay, because they belong to the whole session. Instructions that
+    /// results told are forgotten together with those results.
     pub(crate) fn marked(&self, mark: &CompactionMark, place: usize, message_id: &MessageId) -> Self {
         match mark {
             CompactionMark::Summary(boundary) => self.compacted(boundary, place, message_id),
@@ -65,7 +65,7 @@ impl Conversation {
         }
     }
 
-    /// The summary, the tail, and what is there from that place on.
+    /// The summary, the tail, and the passages from that place on.
     fn compacted(&self, boundary: &Boundary, place: usize, message_id: &MessageId) -> Self {
         let tail = self.passages[..place].iter().position(|passage| boundary.starts_tail(passage));
         let tail = tail.unwrap_or(place);
@@ -87,7 +87,7 @@ impl Conversation {
         }
     }
 
-    /// Stubs in the place of results before that place.
+    /// With stubs instead of results before that place.
     fn shortened(&self, stubs: &OutputStubs, place: usize) -> Self {
         let replacements = stubs.replacements(&self.passages[..place]);
         let mut shortened = Self { counted_from: place, ..self.clone() };
@@ -99,7 +99,7 @@ impl Conversation {
         shortened
     }
 
-    /// What is known of files without the instructions that are no longer sent: they are told again.
+    /// What is known of files, without the instructions that are no longer sent, so that they are told again.
     fn seen_without(&self, told: HashSet<PathBuf>, still_told: &HashSet<PathBuf>) -> Arc<Sights> {
         if told.iter().all(|path| still_told.contains(path)) {
             return self.seen.clone();
@@ -109,12 +109,12 @@ impl Conversation {
         Arc::new(kept.map(|(path, known)| (path.clone(), known.clone())).collect())
     }
 
-    /// The first place whose figures of a provider say what is sent now.
+    /// The first place from which a provider's counts fit what is sent now.
     pub(crate) fn counted_from(&self) -> usize {
         self.counted_from
     }
 
-    /// Puts another passage in the place of one, with the same calls.
+    /// Replaces a passage by another with the same calls.
     pub fn replace(&mut self, place: usize, passage: Passage) {
         let Some(kept) = Arc::make_mut(&mut self.passages).get_mut(place) else { return };
         self.size = self.size - estimate::passage_size(kept) + estimate::passage_size(&passage);
@@ -122,12 +122,12 @@ impl Conversation {
         *kept = Arc::new(passage);
     }
 
-    /// What all of it takes, roughly.
+    /// Its estimated size.
     pub fn size(&self) -> Size {
         self.size
     }
 
-    /// Bytes it takes in memory, roughly.
+    /// Rough bytes in memory.
     pub fn weight(&self) -> usize {
         self.weight
     }
@@ -137,7 +137,8 @@ impl Conversation {
         &self.call_ids
     }
 
-    /// The mode that the model was last told of, here: not what an earlier, hidden message told.
+    /// The mode that the model was last told of in this conversation; not one that an earlier, hidden message
+    /// told.
     pub(crate) fn told_mode(&self) -> Option<&str> {
         self.told_mode.as_deref()
     }
@@ -147,7 +148,7 @@ impl Conversation {
         &self.seen
     }
 
-    /// What is known of the work under way, what was summarised included.
+    /// What is known of the current work, including what was summarised.
     pub fn work(&self) -> &WorkState {
         &self.work
     }
@@ -191,7 +192,7 @@ impl From<Vec<Arc<Passage>>> for Conversation {
     }
 }
 
-/// The files of instructions that results of calls have behind them.
+/// The instruction files that results of calls carry.
 fn told_instructions(passages: &[Arc<Passage>]) -> HashSet<PathBuf> {
     let tools = passages.iter().flat_map(|passage| passage.parts.iter().filter_map(Part::tool));
     let texts = tools.filter_map(|tool| tool.output.as_ref()?.as_str());

@@ -15,8 +15,8 @@ pub enum DataName {
     Compaction,
     /// A text that the user attached: `{uri, mime?, text}`, or `{uri, mime?, blob, size}` when it is shelved.
     Context,
-    /// What changed in the surroundings, in a user message and for the model only: `{text, ended?, mode?}`, the
-    /// mode where it is told.
+    /// What changed in the surroundings; in a user message, only for the model: `{text, ended?, mode?}`, with
+    /// the mode if it is news.
     Environment,
     /// A file that the user named.
     FileRef,
@@ -30,7 +30,7 @@ pub enum DataName {
     Plan,
     /// What files held before a call changed them.
     Snapshot,
-    /// What the turn under way is doing.
+    /// What the current turn is doing.
     Status,
     /// The session's title.
     Title,
@@ -58,7 +58,7 @@ impl DataName {
         Self::Usage,
     ];
 
-    /// As it is stored and sent, behind `data-`.
+    /// The name in rows and on the wire, behind `data-`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "approval",

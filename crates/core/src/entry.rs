@@ -1,4 +1,4 @@
-//! A journal entry: one chunk with its place. What recorder, readers and adapters hand to each other.
+//! A journal entry: one chunk with its place. Recorder, readers and adapters pass it to each other.
 
 use std::sync::Arc;
 
@@ -6,39 +6,40 @@ use crate::chunk::Chunk;
 use crate::ids::{MessageId, SessionId};
 use crate::part::Role;
 
-/// One chunk at its place in the session's journal. Borrowed: it is looked at, never kept.
+/// One chunk at its place in the session's journal. Borrowed: a reader looks at it and never keeps it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry<'a> {
-    /// Whose journal it is in.
+    /// The session whose journal it is in.
     pub session_id: &'a SessionId,
     /// The message it is a piece of.
     pub message_id: &'a MessageId,
-    /// Who says it.
+    /// The author.
     pub role: Role,
-    /// Dense over the session's life.
+    /// Counts the session's entries without gaps.
     pub index: u64,
-    /// Which model call of its message it belongs to, from 1 on; 0 before the first and in what no model says.
+    /// The model call of its message that it belongs to, from 1 on; 0 before the first call and in messages
+    /// that no model wrote.
     pub step: u32,
-    /// What is said.
+    /// The chunk itself.
     pub chunk: &'a Chunk,
 }
 
-/// Consecutive chunks of one message that were committed together; shared by all readers.
+/// Consecutive chunks of one message from one commit; all readers share it.
 #[derive(Debug, PartialEq)]
 pub struct Segment {
     /// Whose journal it is in.
     pub session_id: SessionId,
     /// The message they are pieces of.
     pub message_id: MessageId,
-    /// Who says it.
+    /// The author.
     pub role: Role,
-    /// The place of the first of them.
+    /// The place of the first chunk.
     pub first_index: u64,
     /// The step that the first chunk continues: how many have begun in this message before it.
     pub first_step: u32,
-    /// One after another.
+    /// The chunks, in order.
     pub chunks: Vec<Chunk>,
-    /// Encoded size; what a reader's queue is charged.
+    /// Encoded size; counts against a reader's queue.
     pub bytes: usize,
 }
 
@@ -67,7 +68,7 @@ impl Segment {
     }
 }
 
-/// How many steps have begun in the message a reader is in: segments of a log do not say it themselves.
+/// How many steps have begun in the message that a reader is in: the segments of a log do not say so.
 #[derive(Debug, Default)]
 pub(crate) struct StepCount {
     message_id: Option<MessageId>,
@@ -75,7 +76,7 @@ pub(crate) struct StepCount {
 }
 
 impl StepCount {
-    /// Puts a segment at its step, and counts the steps that begin in it.
+    /// Sets a segment's first step, and counts the steps that begin in it.
     pub(crate) fn place(&mut self, segment: &mut Segment) {
         segment.first_step = match self.message_id.as_ref() == Some(&segment.message_id) {
             true => self.steps,
@@ -84,8 +85,8 @@ impl StepCount {
         self.pass(segment);
     }
 
-    /// Counts the steps that begin in a segment. One without steps may stand between those of a run and changes
-    /// nothing.
+    /// Counts the steps that begin in a segment. A segment without steps may come between those of a run; it
+    /// changes nothing.
     pub(crate) fn pass(&mut self, segment: &Segment) {
         let steps = segment.first_step + segment.chunks.iter().map(begun).sum::<u32>();
         if steps > 0 {
@@ -133,7 +134,7 @@ mod tests {
         let expected: [(&str, &str, &[u32]); 6] = [
             ("a", "xsx", &[0, 1, 1]),
             ("a", "x", &[1]),
-            // What others say in between.
+            // What other authors say in between.
             ("", "x", &[0]),
             ("a", "xsx", &[1, 2, 2]),
             ("b", "xs", &[0, 1]),

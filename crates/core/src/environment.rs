@@ -12,10 +12,10 @@ use crate::ports::store::ModelRef;
 use crate::ports::tool::Workspace;
 use crate::watchdog::{Approval, Commands, Containment};
 
-/// The names of commands in the background that ended with their process.
+/// The field with the names of background commands that ended with their process.
 const ENDED: &str = "ended";
 
-/// What is known when it is captured.
+/// What is known at the time of the capture.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
     /// System and processor.
@@ -24,34 +24,35 @@ pub struct Facts<'a> {
     pub workspace: &'a Workspace,
     /// `None`: unknown.
     pub git: Option<&'a str>,
-    /// What differs from the last commit, as it was found when the session began. `None` later: the model's own
-    /// edits would be news to it with every turn.
+    /// What differs from the last commit, as it was when the session began. `None` later: otherwise each of the
+    /// model's own edits would be told to it as news.
     pub uncommitted: Option<&'a str>,
-    /// In the zone of the user.
+    /// In the user's time zone.
     pub date: &'a str,
     /// The model that is told of it.
     pub model: &'a ModelRef,
-    /// `None`: not looked at yet. Then it is taken for the full one, and news if it turns out to be less.
+    /// `None`: not probed yet. Then the prompt assumes full containment, and the model hears if it turns out to
+    /// be less.
     pub containment: Option<Containment>,
     /// What runs without a question.
     pub approval: Approval,
-    /// Whether anybody can be asked.
+    /// Whether a person can answer questions.
     pub people: People,
 }
 
-/// The lines of the last section of the prompt.
+/// The label of the lines in the last section of the prompt.
 const COMMANDS: &str = "Commands";
 const QUESTIONS: &str = "Questions";
 
-/// Before their labels, where they are about agents whose commands only read.
+/// Prefix of the labels for agents whose commands only read.
 const ONLY_READING: &str = "only reading: ";
 
-/// Lines of a label and a value, in the order they are written.
+/// Lines of a label and a value, in the order of the prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionEnvironment(Vec<(String, String)>);
 
 impl SessionEnvironment {
-    /// The lines that say this.
+    /// The lines that state these facts.
     pub fn of(facts: Facts<'_>) -> Self {
         let Workspace { root, additional, scratch, .. } = facts.workspace;
         let additional: Vec<_> = additional.iter().map(|path| path.display().to_string()).collect();
@@ -65,7 +66,7 @@ impl SessionEnvironment {
         lines.extend(facts.git.map(|git| ("Git", git.to_owned())));
         lines.extend(facts.uncommitted.map(|found| ("Uncommitted at the start", found.to_owned())));
         lines.extend([("Date", facts.date.to_owned()), ("Model", facts.model.to_string())]);
-        // A name with a line break in it must not look like another line.
+        // A line break in a name must not create what looks like another line.
         let plain = |value: String| value.replace(char::is_control, " ");
         let mut lines: Vec<_> =
             lines.into_iter().map(|(label, value)| (label.to_owned(), plain(value))).collect();
@@ -81,7 +82,7 @@ impl SessionEnvironment {
         Self::text(self.0.iter().filter(|line| !is_rule(line)))
     }
 
-    /// The lines about what holds commands and what asks, as they are for an agent.
+    /// The lines about what holds commands and what asks, for one kind of agent.
     pub fn rules(&self, agent: Commands) -> String {
         Self::text(self.0.iter().filter(|line| is_rule(line) && self.concerns(line, agent)))
     }
@@ -91,8 +92,7 @@ impl SessionEnvironment {
         lines.map(|line| format!("{}: {}\n", label(&line.0), line.1)).collect()
     }
 
-    /// Whether a line says something to an agent. What was captured before there were lines for each kind is
-    /// for all.
+    /// Whether a line concerns an agent. Sessions captured before lines had a kind of agent show them to all.
     fn concerns(&self, (label, _): &(String, String), agent: Commands) -> bool {
         let has_own = self.0.iter().any(|line| line.0.starts_with(ONLY_READING));
         match agent {
@@ -102,7 +102,7 @@ impl SessionEnvironment {
         }
     }
 
-    /// What is different now for an agent. A line that is missing now says nothing.
+    /// The lines that changed, for an agent. A line that is missing now is no change.
     fn news(&self, now: &Self, agent: Commands) -> Self {
         let is_new = |line: &&(String, String)| !self.0.contains(line) && now.concerns(line, agent);
         Self(now.0.iter().filter(is_new).cloned().collect())
@@ -133,27 +133,28 @@ fn is_rule((label, _): &(String, String)) -> bool {
     [COMMANDS, QUESTIONS].contains(&label.strip_prefix(ONLY_READING).unwrap_or(label))
 }
 
-/// What a session was told of its surroundings; kept on its row as `environment`.
+/// What a session has told the model of its surroundings; stored in its row as `environment`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToldEnvironment {
-    /// In the system prompt.
+    /// What the system prompt says.
     pub captured: SessionEnvironment,
-    /// With everything that user messages told since.
+    /// The same with everything that user messages have told since.
     last: SessionEnvironment,
 }
 
 impl ToldEnvironment {
-    /// As it is told at the beginning of a conversation.
+    /// What the model knows at the beginning of a conversation.
     pub fn first(captured: SessionEnvironment) -> Self {
         Self { last: captured.clone(), captured }
     }
 
-    /// What user messages told is no longer sent: from the system prompt on, everything is news again.
+    /// Call this when the user messages that told news are no longer sent: everything that differs from the
+    /// system prompt is news again.
     pub(crate) fn forget_news(&mut self) {
         self.last = self.captured.clone();
     }
 
-    /// What is to be told now; `None` when nothing has changed since the last time.
+    /// What to tell now; `None` if nothing has changed since the last time.
     pub fn tell(&mut self, now: &SessionEnvironment, agent: Commands) -> Option<String> {
         let news = self.last.news(now, agent);
         if news.0.is_empty() {
@@ -164,20 +165,20 @@ impl ToldEnvironment {
         Some(format!("<environment>\nChanged since the beginning:\n{lines}</environment>"))
     }
 
-    /// As it is kept on the session's row.
+    /// The form in the session's row.
     pub fn to_json(&self) -> Value {
         json!({ "captured": self.captured.to_json(), "last": self.last.to_json() })
     }
 
-    /// As it was kept; `None` for anything else.
+    /// Reads that form; `None` for anything else.
     pub fn from_json(value: &Value) -> Option<Self> {
         let environment = |key: &str| SessionEnvironment::from_json(value.get(key)?);
         Some(Self { captured: environment("captured")?, last: environment("last")? })
     }
 }
 
-/// What is told beside the user's words; `ended` are the commands in the background that it tells the end of,
-/// `mode` is the one that it tells.
+/// The part with news beside the user's words; `ended` names the background commands whose end it tells, `mode`
+/// the mode that it tells.
 pub(crate) fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Part {
     let mut data = json!({ "text": text });
     if !ended.is_empty() {
@@ -189,18 +190,18 @@ pub(crate) fn news_part(text: &str, ended: &[String], mode: Option<&str>) -> Par
     Part::Data { name: DataName::Environment.into(), id: None, data }
 }
 
-/// The mode that news tell of.
+/// The mode that a part with news tells.
 pub(crate) fn told_mode(part: &Part) -> Option<&str> {
     part.data(DataName::Environment)?.get("mode")?.as_str()
 }
 
-/// The commands in the background whose end a part tells.
+/// The background commands whose end a part tells.
 pub(crate) fn ended_background(part: &Part) -> impl Iterator<Item = &str> {
     let listed = part.data(DataName::Environment).and_then(|data| data.get(ENDED)?.as_array());
     listed.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Whether a part of a user message is ours, not the user's.
+/// Whether we, not the user, wrote a part of a user message.
 pub fn is_news(part: &Part) -> bool {
     part.data(DataName::Environment).is_some()
 }

@@ -1,4 +1,4 @@
-//! Rough sizes, for what was not counted: a provider that reports no usage, room in a context. Pure; never
+//! Rough sizes where no count exists: a provider that reports no usage, room in a context. Pure; never used for
 //! money.
 
 use std::ops::{Add, Sub};
@@ -11,12 +11,12 @@ use crate::picture::Picture;
 use crate::ports::model::ModelRequest;
 use crate::prompt::shelf;
 
-/// What something takes of a context.
+/// How much of a context something takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
-    /// Of text and arguments.
+    /// Bytes of text and arguments.
     pub bytes: u64,
-    /// Their bytes say nothing: providers count an image by its area.
+    /// Number of files. Their bytes say nothing: providers count an image by its area.
     pub files: u64,
 }
 
@@ -43,7 +43,7 @@ impl Sub for Size {
     }
 }
 
-/// What a request takes of a context, roughly.
+/// Roughly how much of a context a request takes.
 pub fn request_tokens(request: &ModelRequest) -> u64 {
     let tools = request.tools.iter();
     let tools: u64 = tools
@@ -53,7 +53,7 @@ pub fn request_tokens(request: &ModelRequest) -> u64 {
         + request.passages.size().tokens()
 }
 
-/// The context that is sent with this request only.
+/// Size of the context that is sent only with this request.
 pub fn context_bytes(context: &[(Option<String>, String)]) -> u64 {
     context.iter().map(|(title, text)| (title.as_ref().map_or(0, String::len) + text.len()) as u64).sum()
 }
@@ -67,7 +67,7 @@ pub(crate) fn passage_size(passage: &Passage) -> Size {
     passage.parts.iter().map(part_size).fold(Size::default(), Size::add)
 }
 
-/// What the calls of a passage gave.
+/// Size of the results in a passage.
 pub(crate) fn results_size(passage: &Passage) -> Size {
     let result = |tool: &ToolPart| {
         let asked = tool.input.as_ref().map_or(0, json_bytes);
@@ -82,7 +82,7 @@ fn part_size(part: &Part) -> Size {
         Part::Text { text, .. } | Part::Reasoning { text, .. } => text.len() as u64,
         Part::Tool(tool) => return call_size(tool),
         Part::File { .. } => return Size { bytes: 0, files: 1 },
-        // A text that is shelved is sent all the same.
+        // A shelved text is sent like any other.
         Part::Data { data, .. } if shelf::shelved_text(data).is_some() => {
             data.get("size").and_then(Value::as_u64).unwrap_or_default()
         }
@@ -101,7 +101,7 @@ fn call_size(tool: &ToolPart) -> Size {
     }
 }
 
-/// The size of a value as JSON, give or take its escapes.
+/// The size of a value as JSON, roughly: escapes are not counted.
 pub fn json_bytes(value: &Value) -> u64 {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 4,

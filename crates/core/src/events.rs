@@ -33,25 +33,25 @@ pub enum RunState {
 pub struct SessionStatus {
     /// What is going on.
     pub state: RunState,
-    /// Since when, in milliseconds since 1970; `None` when nothing is.
+    /// When that began, in milliseconds since 1970; `None` when idle.
     pub started_at: Option<i64>,
-    /// The user message that was fired.
+    /// The user message that started the turn.
     pub message_id: Option<MessageId>,
-    /// Which process it goes on in.
+    /// Which process runs it.
     pub runs: Runs,
 }
 
 /// Which process runs the turn, if one is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Runs {
-    /// In this one.
+    /// This one.
     Here,
-    /// In another process: it can be watched here, not prompted or cancelled.
+    /// Another process: here it can be watched, but not prompted or cancelled.
     Elsewhere,
 }
 
 impl SessionStatus {
-    /// Nothing is going on.
+    /// The status of a session without a turn.
     pub fn idle() -> Self {
         Self { state: RunState::Idle, started_at: None, message_id: None, runs: Runs::Here }
     }
@@ -71,9 +71,9 @@ impl SessionStatus {
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FinishedBy {
-    /// The model has said its last word.
+    /// The model finished its answer.
     Finish,
-    /// Somebody cancelled it.
+    /// A person or the host cancelled it.
     Abort,
     /// It failed.
     Error,
@@ -91,9 +91,9 @@ pub enum EventKind {
     TurnFinished {
         /// The prompt that was answered.
         message_id: MessageId,
-        /// How.
+        /// How it ended.
         reason: FinishedBy,
-        /// A call that people were still asked about; nobody is any more.
+        /// A call that people were still asked about; that question is void now.
         pending_approval: Option<CallId>,
     },
     /// A person is asked about a call.
@@ -101,7 +101,7 @@ pub enum EventKind {
         /// The call.
         call_id: CallId,
     },
-    /// What is going on has become something else.
+    /// The status changed.
     Status(SessionStatus),
 }
 

@@ -27,11 +27,11 @@ pub enum Format {
     Jsonl,
     /// One JSON document.
     Json,
-    /// Markdown for people.
+    /// Markdown, to read.
     Markdown,
     /// A table of messages.
     Csv,
-    /// One page for people, without anything outside of it.
+    /// One HTML page, to read; it needs nothing outside of it.
     Html,
 }
 
@@ -56,7 +56,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
-    /// As options name it.
+    /// The name that options use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Jsonl => "jsonl",
@@ -77,12 +77,12 @@ pub struct ExportSources<'a> {
     pub blobs: &'a dyn Blobs,
 }
 
-/// How it is written.
+/// How to write it.
 #[derive(Clone, Debug)]
 pub struct ExportStyle {
     /// The form.
     pub format: Format,
-    /// Takes out what others must not see: secrets, names of homes and attachments.
+    /// Removes what others must not see: secrets, names of home directories and attachments.
     pub redactor: Option<Redactor>,
 }
 
@@ -92,7 +92,7 @@ impl From<Format> for ExportStyle {
     }
 }
 
-/// Writes the visible conversation. Holds one page in memory.
+/// Writes the visible conversation. Holds one page of rows in memory.
 pub async fn export(
     sources: ExportSources<'_>,
     session: &SessionId,
@@ -134,7 +134,7 @@ struct ExportWriter<'a> {
     format: Format,
     redactor: Option<&'a Redactor>,
     out: &'a mut (dyn Write + Send),
-    /// The message whose parts are being written: a page border may cut it.
+    /// The message whose parts are being written: they may continue on the next page.
     open: Option<MessageRow>,
     first: bool,
     jsonl: jsonl::JsonlState,

@@ -1,5 +1,5 @@
-//! Copies the visible conversation of a session into a new one, in one commit and without reading it.
-//! Permissions stay behind.
+//! Copies the visible conversation of a session into a new one, in one commit and without reading it. The copy
+//! gets no permissions.
 
 use serde_json::Value;
 
@@ -16,16 +16,16 @@ use crate::ports::store::{
 };
 use crate::{slash_commands, snapshot};
 
-/// Up to where a session is copied.
+/// Where the copy ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForkPoint {
-    /// All that is visible.
+    /// At the end of what is visible.
     End,
-    /// The turn of this message is the last one.
+    /// Behind the turn of this message.
     Message(MessageId),
 }
 
-/// Makes the copy of a session at rest and gives its id.
+/// Copies a session at rest and returns the new id.
 pub(crate) async fn copy(
     ports: &Ports,
     from: &SessionId,
@@ -36,12 +36,12 @@ pub(crate) async fn copy(
     if record.live_run.is_some() && matches!(record.owner, Owner::Us | Owner::Other) {
         return Err(HubError::Busy(from.clone()));
     }
-    // What is said from now on is not part of the copy.
+    // What is said from now on is not copied.
     let end = record.last_seq + 1;
     copy_before(ports, record, point, end, new).await
 }
 
-/// The same for what was said before `end`, whatever is under way from there on.
+/// The same for what was said before `end`, whatever runs from there on.
 pub(crate) async fn copy_before(
     ports: &Ports,
     record: SessionRecord,
@@ -56,7 +56,8 @@ pub(crate) async fn copy_before(
     };
     let row = new_row(ports, record.row, new);
     let (id, now) = (row.id.clone(), row.created_at);
-    // Before the rows that name them: a copy never refers to what can be deleted under it.
+    // Shares blobs before copying the rows that name them: a copy must never refer to a blob that can be
+    // deleted.
     ports.blobs.share(&from, &id).await?;
     ports.blobs.share(&snapshot::owner(&from), &snapshot::owner(&id)).await?;
     let copied = Change::CopyConversation(ConversationCopy { from, before_seq, now });
@@ -65,7 +66,7 @@ pub(crate) async fn copy_before(
     Ok(id)
 }
 
-/// The seq behind the turn of a message: that of the next prompt.
+/// The seq behind the turn of a message, which is the seq of the next prompt.
 async fn turn_end(
     store: &dyn Store,
     session: &SessionId,
@@ -93,8 +94,8 @@ async fn turn_end(
     Ok(end)
 }
 
-/// How an error names the prompt that may have been meant by an unknown id: one that is like it, else the last
-/// that was for a model.
+/// Names, for an error about an unknown id, the prompt that the user may have meant: one with a similar id,
+/// else the last prompt to a model.
 pub(crate) async fn near_prompt(
     store: &dyn Store,
     session: &SessionId,

@@ -1,6 +1,6 @@
 //! Front matter: the `---` block of `key: value` lines at the top of a Markdown file. Reads the part of YAML
-//! that such files use, line by line; what it does not understand of a key that is not used does no harm:
-//! what holds other values is read by `nested` when somebody does. Pure.
+//! that such files use, line by line. `nested` reads a key with values below it only when a caller asks for it,
+//! so YAML that is not understood does no harm in a key that no caller uses. Pure.
 
 mod flow;
 mod nested;
@@ -11,26 +11,26 @@ use crate::nearest::slip_of;
 
 pub use nested::{FrontNode, NodeValue};
 
-/// A file taken apart.
+/// A file, split into block and body.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontMatter<'a> {
     fields: Vec<FrontField>,
     /// The lines of the block.
     lines: Vec<&'a str>,
-    /// The text behind the block; all of it where there is none.
+    /// The text behind the block; the whole text if there is no block.
     pub body: &'a str,
 }
 
 /// One key with its value and the line it is in, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontField {
-    /// As it is written.
+    /// The key as written.
     pub key: String,
     /// What it is set to.
     pub value: FrontValue,
     /// Where it is in the file, from 1 on.
     pub line: usize,
-    /// How many of the lines that follow belong to it.
+    /// How many of the following lines belong to it.
     below: usize,
 }
 
@@ -56,17 +56,17 @@ pub struct FrontMatterError {
 }
 
 impl FrontMatterError {
-    /// What is wrong with a line.
+    /// A problem in a line.
     pub fn new(line: usize, problem: impl Into<String>) -> Self {
         Self { line, problem: problem.into() }
     }
 }
 
-/// What ends a block.
+/// The line that begins and ends a block.
 const FENCE: &str = "---";
 
 impl<'a> FrontMatter<'a> {
-    /// A file without a block has no fields; one whose block never ends is an error.
+    /// A file without a block has no fields; a block that never ends is an error.
     pub fn parse(text: &'a str) -> Result<Self, FrontMatterError> {
         let text = text.trim_start_matches('\u{feff}');
         let mut rest = text;
@@ -183,7 +183,7 @@ fn fields(lines: &[&str]) -> Result<Vec<FrontField>, FrontMatterError> {
         if fields.iter().any(|field| field.key == key) {
             return Err(FrontMatterError::new(line, format!("`{key}` is there twice")));
         }
-        // Items of a list may stand right below their key.
+        // YAML allows the items of a list to be indented as little as their key.
         let may_list = without_comment(value).is_empty();
         let is_item = |line: &str| may_list && (line.starts_with("- ") || line == "-");
         let belongs = |line: &&&str| is_blank(line) || line.starts_with([' ', '\t']) || is_item(line);
@@ -199,7 +199,7 @@ fn is_blank(line: &str) -> bool {
     line.trim_start().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// `key: value`, `key:`; quotes around the key are taken off.
+/// `key: value` or `key:`; removes quotes around the key.
 fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = match line.split_once(": ") {
         Some((key, value)) => (key, value.trim()),
@@ -227,13 +227,13 @@ fn value_of(value: &str, below: &[&str], line: usize) -> Result<FrontValue, Fron
         return Ok(FrontValue::Nested([&[block], below].concat().join("\n")));
     }
     if block.starts_with('[') {
-        // A list may go on below.
+        // A list may continue below.
         let whole = [&[block], written.as_slice()].concat().join(" ");
         return inline_list(without_comment(&whole), line);
     }
     let whole = match written.is_empty() {
         true => value.to_owned(),
-        // A plain text goes on in lines that are indented.
+        // A plain text continues in indented lines.
         false => [&[value], written.as_slice()]
             .concat()
             .iter()
@@ -244,7 +244,7 @@ fn value_of(value: &str, below: &[&str], line: usize) -> Result<FrontValue, Fron
     Ok(FrontValue::Text(scalar(&whole, line)?))
 }
 
-/// What is below a key without a value: items, keys, or a text that begins there.
+/// The value below a key that has none in its own line: items, keys, or a text.
 fn nested(written: &[&str], below: &[&str], line: usize) -> Result<FrontValue, FrontMatterError> {
     let Some(first) = written.first().map(|line| line.trim_start()) else {
         return Ok(FrontValue::Text(String::new()));
@@ -321,7 +321,7 @@ fn scalar(text: &str, line: usize) -> Result<String, FrontMatterError> {
     }
 }
 
-/// ` #` begins a comment.
+/// Cuts the comment, which begins with ` #`.
 fn without_comment(text: &str) -> &str {
     match text.starts_with('#') {
         true => "",
@@ -329,7 +329,7 @@ fn without_comment(text: &str) -> &str {
     }
 }
 
-/// Up to the quote that ends it, and how long that is; what follows is left to comments.
+/// The text up to its closing quote, and the length up to there; the caller handles what follows.
 fn double_quoted(text: &str) -> Option<(String, usize)> {
     let (mut found, mut characters) = (String::new(), text.chars());
     loop {
@@ -351,7 +351,7 @@ fn double_quoted(text: &str) -> Option<(String, usize)> {
     }
 }
 
-/// The same; a quote in it is written twice.
+/// The same for single quotes; a quote within is written twice.
 fn single_quoted(text: &str) -> Option<(String, usize)> {
     let (mut found, mut characters) = (String::new(), text.chars());
     loop {

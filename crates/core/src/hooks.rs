@@ -1,8 +1,8 @@
-//! Hooks: commands that a user, or a project that is trusted, wants to be run at certain moments. What they
-//! are, which of them a moment concerns, and what their words mean. Runs nothing; `ports::hooks` does.
+//! Hooks: commands that a user or a trusted project wants attache to run at certain moments. Defines hooks,
+//! selects those for a moment, and reads their replies. Runs nothing; `ports::hooks` does.
 //!
 //! Events have names of our own (`before-tool`) and those that scripts for Claude Code know (`PreToolUse`). The
-//! name that a hook was configured with decides in which words it is told of a call.
+//! name in a hook's configuration decides which vocabulary its input uses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,40 +23,40 @@ pub use matcher::{BadMatcher, HookMatcher};
 pub(crate) use payload::{HookMatter, HookSurroundings, MatterOfCall};
 pub(crate) use reply::HookDecision;
 
-/// When a hook is run.
+/// When a hook runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HookEvent {
-    /// Before a prompt is stored.
+    /// Before attache stores a prompt.
     Prompt,
-    /// A call is understood and has not run.
+    /// Before a call runs, once its arguments are understood.
     BeforeTool,
-    /// A call has run.
+    /// After a call ran.
     AfterTool,
-    /// The model has said its last word.
+    /// When the model has finished its answer.
     TurnEnd,
-    /// The same of a subagent: its end is not the end of the turn that people wait for.
+    /// The same for a subagent: its end is not the end of the turn that people wait for.
     SubagentEnd,
-    /// Before a person is asked.
+    /// Before a person is asked about a call.
     Permission,
-    /// Before a summary takes the place of the conversation.
+    /// Before a summary replaces the conversation.
     Compaction,
 }
 
 /// An event under one of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventName {
-    /// As configurations write it.
+    /// The name that configurations use.
     pub name: &'static str,
-    /// The moment it means.
+    /// The event that it names.
     pub event: HookEvent,
-    /// The words in which scripts are told of calls.
+    /// The vocabulary of the hook's input.
     pub wording: Wording,
 }
 
-/// In which words calls are told.
+/// Which vocabulary describes calls to a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wording {
-    /// Those of attache.
+    /// The names of attache.
     Own,
     /// Tools and their arguments as scripts for Claude Code know them.
     ClaudeCode,
@@ -111,7 +111,7 @@ impl HookEvent {
     }
 }
 
-/// What is run.
+/// What to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookCommand {
     /// By a shell.
@@ -121,7 +121,7 @@ pub enum HookCommand {
 }
 
 impl HookCommand {
-    /// One line for people.
+    /// One line to show to people.
     pub fn shown(&self) -> String {
         let text = match self {
             Self::Shell(text) => text.clone(),
@@ -136,46 +136,46 @@ impl HookCommand {
 pub enum HookOwner {
     /// The user, in a file of their own.
     User,
-    /// A project that its user trusts. Its hooks make things stricter, never looser.
+    /// A project that its user trusts. Its hooks can deny or ask, never allow.
     Project,
 }
 
-/// What holds a hook.
+/// How attache contains a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HookHold {
-    /// As a command of the session: its roots are writable, there is no network.
+    /// Like a command of the session: the roots are writable, there is no network.
     Sandbox,
-    /// Nothing: the user's own word.
+    /// Not at all: the user chose so.
     Off,
 }
 
-/// One of them.
+/// One configured hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// When it is run, by the name that was written.
+    /// When it runs, under the name in its configuration.
     pub on: EventName,
-    /// `None`: every moment of its event.
+    /// `None`: it runs at every moment of its event.
     pub matcher: Option<HookMatcher>,
-    /// What is run.
+    /// What to run.
     pub command: HookCommand,
     /// How long it may take.
     pub time: Duration,
-    /// What holds it.
+    /// How it is contained.
     pub hold: HookHold,
-    /// Whose word it is.
+    /// Who configured it.
     pub owner: HookOwner,
 }
 
 /// The hooks of a session, the user's before the project's. A copy is cheap.
 pub type Hooks = Arc<[Hook]>;
 
-/// A word of a hook for the model, as it is kept with an answer.
+/// What a hook says to the model, as stored with an answer.
 pub(crate) fn word_chunk(event: HookEvent, hook: &str, text: &str) -> Chunk {
     let data = word_data(event, hook, text);
     Chunk::Data { name: DataName::Hook.into(), id: None, data, transient: None, rest: Rest::none() }
 }
 
-/// The same with a prompt.
+/// The same, as stored with a prompt.
 pub(crate) fn word_part(event: HookEvent, hook: &str, text: &str) -> Part {
     Part::Data { name: DataName::Hook.into(), id: None, data: word_data(event, hook, text) }
 }
@@ -184,27 +184,27 @@ fn word_data(event: HookEvent, hook: &str, text: &str) -> Value {
     json!({ "event": event.as_str(), "hook": hook, "text": text })
 }
 
-/// A word of our own to the model, at the end of a step.
+/// What attache itself says to the model at the end of a step.
 pub(crate) fn own_word_chunk(text: &str) -> Chunk {
     word_chunk(HookEvent::TurnEnd, NO_HOOK, text)
 }
 
-/// The name of a hook where it is none that speaks.
+/// The hook's name if attache itself speaks.
 const NO_HOOK: &str = "";
 
-/// Whether a part is a hook's, not the user's or the model's.
+/// Whether a hook, not the user or the model, wrote a part.
 pub fn is_word(part: &Part) -> bool {
     part.data(DataName::Hook).is_some()
 }
 
-/// What a model is sent of such a part.
+/// The text of such a part for the model.
 pub fn told_to_model(data: &Value) -> Option<String> {
     let text = data.get("text").and_then(Value::as_str).filter(|text| !text.is_empty());
     let is_own = data.get("hook").and_then(Value::as_str) == Some(NO_HOOK);
     text.map(|text| if is_own { text.to_owned() } else { framed(text) })
 }
 
-/// So that a model knows whose words they are.
+/// Frames a text so that the model knows who wrote it.
 pub(crate) fn framed(text: &str) -> String {
     format!("A hook says: {text}")
 }

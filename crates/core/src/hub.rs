@@ -1,4 +1,5 @@
-//! The hub: finds or starts the task of a session and hands out handles to it. It holds no conversation itself.
+//! The hub: finds or starts the task of a session and gives out handles to it. The hub itself holds no
+//! conversation.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -58,7 +59,7 @@ pub enum AttachFrom {
     Beginning,
     /// Only a run in flight, from its first chunk.
     LiveRun,
-    /// Nothing but what comes from now on (a session that was just made).
+    /// Only what comes from now on (for a session that was just made).
     Now,
 }
 
@@ -69,28 +70,28 @@ pub struct Attachment {
     pub replay: Option<Replay>,
     /// Everything that is said from now on.
     pub live: Subscription,
-    /// Entries below this index belong to the answer of a load; later ones follow it.
+    /// Entries below this index belong to the answer of a load; later ones come after that answer.
     pub head: u64,
-    /// What the session works with.
+    /// The current choices of the session.
     pub chosen: Chosen,
-    /// What can be typed in the place of a prompt.
+    /// The slash commands that a client can offer.
     pub commands: CommandsFeed,
-    /// Dropping it takes the client out of the session.
+    /// Dropping this removes the client from the session.
     pub participant: Participant,
 }
 
-/// How a prompt ended. Every entry below `after_index` belongs before its answer.
+/// How a prompt ended. A client has to send every entry below `after_index` before it answers the prompt.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnOutcome {
     /// The prompt that was answered.
     pub message_id: MessageId,
-    /// How.
+    /// How the turn ended.
     pub end: TurnEnd,
     /// One past the last entry of the turn.
     pub after_index: u64,
 }
 
-/// A prompt that was handed in: its place is taken, its end comes later.
+/// A prompt that was submitted: it has its place in the queue, its end comes later.
 #[derive(Debug)]
 pub struct Ticket {
     /// The id of the stored message, as soon as it is stored. Connections use it to know their own messages.
@@ -104,7 +105,7 @@ pub struct Ticket {
 pub struct QueuedMessage {
     /// The message that waits.
     pub message_id: MessageId,
-    /// Since when, in milliseconds since 1970.
+    /// When it began to wait, in milliseconds since 1970.
     pub queued_at: i64,
     /// What it says.
     pub parts: Vec<crate::part::Part>,
@@ -127,9 +128,9 @@ pub(crate) struct Shared {
     /// What open sessions allow their children. Why a lock: sessions come and go. Held for look-ups only.
     authorities: Mutex<HashMap<SessionId, SessionAuthority>>,
     pub(crate) task_slots: Arc<TaskSlots>,
-    /// Held while sessions are read to find the one that somebody may have meant.
+    /// Held while reading sessions to find a similar id.
     comparing_ids: tokio::sync::Mutex<()>,
-    /// Set by `shutdown`, under the lock of `open`: a session opened after that would have two tasks.
+    /// Set by `shutdown`, under the lock of `open`: a session opened after that could get a second task.
     ending: AtomicBool,
 }
 
@@ -140,12 +141,12 @@ impl Shared {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No provider can be used now.
+    /// The error when no provider can be used.
     pub(crate) fn no_model(&self) -> HubError {
         HubError::NoModel(self.ports.model.provider_problems())
     }
 
-    /// A model that was chosen and can't be used now, or that is none.
+    /// The error for a chosen model that can't be used now or does not exist.
     pub(crate) fn unusable_model(&self, model: &ModelRef) -> HubError {
         let model = model.without_variant();
         if let Some(why) = self.ports.model.why_not(&model) {
@@ -159,8 +160,7 @@ impl Shared {
         Choices::gather(&*ports.model, ports.settings.model.as_ref(), foreign)
     }
 
-    /// Looks again for models that can be used. Every open session tells its clients when the choice has become
-    /// another.
+    /// Looks again for usable models. Every open session tells its clients if the choices changed.
     pub(crate) async fn refresh_choices(self: &Arc<Self>) {
         self.ports.model.look_again().await;
         self.gather_anew();
@@ -179,7 +179,7 @@ impl Shared {
             Replaced::Same => {}
             Replaced::Changed => {
                 for commands in self.open_sessions().values() {
-                    // A session that is gone need not be told.
+                    // If the session is gone, it needs no news.
                     drop(commands.send(SessionCommand::ChoicesChanged));
                 }
             }
@@ -188,7 +188,7 @@ impl Shared {
 }
 
 impl Hub {
-    /// A hub of these parts. Nothing is started before a session is opened.
+    /// A hub of these parts. It starts nothing until a session is opened.
     pub fn new(ports: Ports) -> Self {
         let choices = CurrentChoices::new(Shared::gather_choices(&ports));
         let (events, _) = broadcast::channel(EVENTS_BEHIND);
@@ -207,12 +207,12 @@ impl Hub {
         }
     }
 
-    /// What sessions can choose from now.
+    /// What sessions can currently choose from.
     pub fn choices(&self) -> &CurrentChoices {
         &self.shared.choices
     }
 
-    /// After a login or logout: what can be chosen is read again.
+    /// Reads the choices again, after a login or logout.
     pub async fn refresh_choices(&self) {
         self.shared.refresh_choices().await;
     }
@@ -227,7 +227,7 @@ impl Hub {
         self.create_as(self.shared.ports.ids.session(), new).await
     }
 
-    /// The same under an id that nobody else has.
+    /// The same with a given id, which must be unused.
     pub async fn create_as(&self, id: SessionId, new: NewSession) -> Result<SessionHandle, HubError> {
         let ports = &self.shared.ports;
         let now = ports.clock.now_ms();
@@ -269,12 +269,12 @@ impl Hub {
         self.open_in(&id, &new.place).await
     }
 
-    /// Opens a stored session, or finds it open. Settles what a dead owner left behind.
+    /// Opens a stored session, or returns the open one. Settles what a crashed owner left unfinished.
     pub async fn open(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
         self.open_with(id, SessionCommand::Recover).await
     }
 
-    /// The same for a session that has exactly these directories beside its root, and servers, from then on.
+    /// The same; from then on the session has exactly these directories beside its root, and these servers.
     pub async fn open_in(&self, id: &SessionId, place: &SessionPlace) -> Result<SessionHandle, HubError> {
         self.open_with(id, |reply| SessionCommand::WorkIn { place: place.clone(), reply }).await
     }
@@ -288,7 +288,7 @@ impl Hub {
             let handle = self.find_or_start(id).await?;
             match handle.ask(&first).await {
                 Ok(recovered) => return recovered.map(|()| handle),
-                // Somebody closed it while we looked: it is opened anew.
+                // Another client closed it in the meantime: open it again.
                 Err(HubError::Closed(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -296,14 +296,14 @@ impl Hub {
         Err(HubError::Closed(id.clone()))
     }
 
-    /// What the user of a session is to be asked about its project; at most once for the same content.
+    /// What to ask the user about the session's project; at most once for the same content.
     pub async fn consent_to_ask(&self, id: &SessionId) -> Option<ConsentRequest> {
         let projects = self.shared.ports.projects.as_ref()?;
         let root = self.root(id).await.ok()?;
         projects.consent_to_ask(&root).await
     }
 
-    /// Where a stored session works, whether it is open or not.
+    /// The root of a stored session, open or not.
     pub async fn root(&self, id: &SessionId) -> Result<PathBuf, HubError> {
         let record = self.shared.ports.store.session(id).await?;
         match record {
@@ -322,7 +322,7 @@ impl Hub {
         if self.shared.ending.load(Ordering::SeqCst) {
             return Err(HubError::Closed(id.clone()));
         }
-        // Under the lock to the end: another connection may be opening it too.
+        // Holds the lock to the end: another connection may be opening the same session.
         let commands = match open.get(id).filter(|commands| !commands.is_closed()) {
             Some(commands) => commands.clone(),
             None => {
@@ -344,7 +344,7 @@ impl Hub {
         self.fork_at(id, &ForkPoint::End, new).await
     }
 
-    /// The same up to a point.
+    /// The same, up to a given point.
     pub async fn fork_at(
         &self,
         id: &SessionId,
@@ -356,7 +356,7 @@ impl Hub {
         };
         let live = stored.live_run.is_some() && stored.owner != Owner::Other;
         if live || self.living(id).is_some() {
-            // Opening it settles what a dead owner left.
+            // Opening it settles what a crashed owner left unfinished.
             let status = self.open(id).await?.status().await?;
             if status.is_active() {
                 return Err(HubError::Busy(id.clone()));

@@ -19,11 +19,11 @@ macro_rules! identifier {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// An id that came from outside; nothing is checked.
+            /// Wraps an id from outside, without any check.
             pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
-            /// As it is stored and sent.
+            /// The text that is stored and sent.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -56,7 +56,7 @@ identifier!(
     SessionId
 );
 identifier!(
-    /// One message of a conversation: `msg_…`, or what a client minted for its own prompt.
+    /// One message of a conversation: `msg_…`, or an id that a client made for its own prompt.
     MessageId
 );
 identifier!(
@@ -69,14 +69,14 @@ identifier!(
 );
 
 impl SessionId {
-    /// Whether it could be one of ours. What somebody else made up is looked for at most.
+    /// Whether it could be one of our ids. Others are only ever looked up.
     pub fn is_plain(&self) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         (1..=SESSION_ID_BYTES).contains(&self.0.len()) && self.0.bytes().all(is_plain)
     }
 
-    /// What a directory of the session is called, and the only way from an id to a path: one name, whatever is
-    /// in it. What is no plain character is written as hex.
+    /// The name of the session's directory, and the only way from an id to a path. Always a single path
+    /// component, whatever the id holds: characters that are not plain are written as hex.
     pub fn directory_name(&self) -> String {
         let mut name = String::with_capacity(self.0.len());
         for byte in self.0.bytes() {
@@ -202,7 +202,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever somebody calls a session: its directory lies below the one of all, and is its own.
+        /// Whatever the id of a session, its directory lies directly below the common one and belongs to it
+        /// alone.
         #[test]
         fn an_id_is_one_name(id in prop_oneof![any::<String>(), "[./~%a-c]{0,9}"]) {
             let session = SessionId::new(id.as_str());

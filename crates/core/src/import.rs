@@ -1,5 +1,5 @@
-//! Reads a JSONL export back into the store: checked line by line, then stored in one commit. What is damaged
-//! is refused whole.
+//! Reads a JSONL export back into the store: checks it line by line, then stores it in one commit. Refuses a
+//! damaged file as a whole.
 
 mod archive;
 mod rename;
@@ -15,17 +15,17 @@ use crate::hub::commit;
 use crate::ids::SessionId;
 use crate::ports::store::{Batch, Blobs, Change, Store, StoreError};
 
-/// What becomes of rules, granted directories and the level of approval: they are a user's word, and a file
-/// has none. No setting lets a file move files.
+/// What happens to rules, granted directories and the approval level of a file: only a user may decide those.
+/// No setting lets an imported file move files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Authority {
-    /// They are left out: a file from elsewhere allows nothing.
+    /// Drops them: a file from elsewhere allows nothing.
     LeaveOut,
-    /// They hold as they did where the file comes from.
+    /// Keeps them as in the file.
     Keep,
 }
 
-/// Why a session was not taken in.
+/// Why a session was not imported.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ImportError {
@@ -40,20 +40,20 @@ pub enum ImportError {
 /// What was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// What it is called here.
+    /// Its id here.
     pub session_id: SessionId,
     /// How many messages it has.
     pub messages: usize,
     /// How many attachments came with it.
     pub blobs: usize,
-    /// Attachments that parts refer to and the file does not have.
+    /// Attachments that parts refer to but the file does not contain.
     pub missing_blobs: usize,
-    /// Rules and grants that were left out.
+    /// Rules and grants that were dropped.
     pub left_out: usize,
 }
 
-/// Stores it. Attachments come first and lie there unused until the one commit of the rows: killed at any
-/// moment, the session is there whole or not at all.
+/// Stores it. Attachments come first and stay unused until the single commit of the rows: if the process is
+/// killed, the session is stored completely or not at all.
 pub async fn import(
     mut archive: SessionArchive,
     authority: Authority,
@@ -92,7 +92,7 @@ pub async fn import(
     }
 }
 
-/// How many rules and grants are left out.
+/// How many rules and grants are dropped.
 fn leave_out_rules(archive: &mut SessionArchive) -> usize {
     let session = &mut archive.session;
     let rules = session.permissions.as_array().map_or(0, Vec::len);

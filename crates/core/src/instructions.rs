@@ -9,10 +9,10 @@ use crate::estimate;
 use crate::limits::{BYTES_PER_TOKEN, INSTRUCTION_TOKENS, INSTRUCTION_WINDOW_SHARE};
 use crate::prompt::digest;
 
-/// The names that are looked for in each directory, in this order.
+/// The file names looked for in each directory, in this order.
 pub const FILE_NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
-/// One file as it was read.
+/// One file that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstructionFile {
     /// Where it was found.
@@ -28,15 +28,15 @@ pub struct ProjectInstructions(pub Vec<InstructionFile>);
 /// What a look at the disk found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundInstructions {
-    /// Those of the project and everything above it.
+    /// The files of the project and of every directory above it.
     pub files: ProjectInstructions,
-    /// Files that are not followed, each with its reason: for the user.
+    /// Files that are not used, each with its reason: for the user.
     pub left_out: Vec<String>,
 }
 
 impl ProjectInstructions {
-    /// The same within a number of tokens, and which files lost something. The farthest is cut first: what is
-    /// nearer says more about the work at hand.
+    /// Cuts the files to a number of tokens, and says which lost something. Cuts the farthest first, because
+    /// nearer files say more about the work at hand.
     pub fn within(self, tokens: u64) -> (Self, Vec<PathBuf>) {
         let mut room = usize::try_from(tokens.saturating_mul(BYTES_PER_TOKEN)).unwrap_or(usize::MAX);
         let (mut kept, mut cut) = (Vec::new(), Vec::new());
@@ -68,7 +68,7 @@ impl ProjectInstructions {
         text
     }
 
-    /// What is to be told where the files differ from those of which `last` was told.
+    /// What to tell the model if the files differ from those that it was last told of.
     fn news(&self, last: &[FileDigest], tokens: u64) -> Option<String> {
         let is_new = |file: &&InstructionFile| !last.contains(&FileDigest::of(file));
         let (new, _) = Self(self.0.iter().filter(is_new).cloned().collect()).within(tokens);
@@ -95,7 +95,7 @@ impl ProjectInstructions {
 }
 
 impl InstructionFile {
-    /// The text as a model gets it, with its place.
+    /// The text in the form that a model reads, with its path.
     pub fn block(&self) -> String {
         // A file can't end its own block early.
         let text = self.text.trim_end().replace("</instructions", "<\\/instructions");
@@ -103,13 +103,13 @@ impl InstructionFile {
     }
 }
 
-/// The files whose blocks a text holds.
+/// The paths of the files whose blocks a text holds.
 pub(crate) fn told_in(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter_map(|line| line.strip_prefix("<instructions file=\"")?.strip_suffix("\">"))
 }
 
-/// As many whole lines from the beginning as fit, with a mark behind them; nothing where that would be too
-/// little to be understood.
+/// As many whole lines from the beginning as fit, followed by a mark; empty if too few would fit to be
+/// understood.
 fn beginning(text: &str, room: usize) -> String {
     const LEAST: usize = 200;
     const MARK: &str = "[cut here: the instructions are too long]\n";
@@ -122,7 +122,7 @@ fn beginning(text: &str, room: usize) -> String {
     format!("{}{MARK}", &text[..end])
 }
 
-/// A file of which a model was told.
+/// A file that a model was told of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct FileDigest {
     path: PathBuf,
@@ -139,38 +139,39 @@ impl FileDigest {
     }
 }
 
-/// What a session was told of instructions; kept on its row as `instructions`.
+/// What a session has told the model of instructions; stored in its row as `instructions`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToldInstructions {
-    /// In the system prompt.
+    /// What the system prompt says.
     pub captured: ProjectInstructions,
-    /// As they were when the system prompt was made; of the whole texts, like `last`.
+    /// Digests of the whole texts, like `last`, from when the system prompt was made.
     first: Vec<FileDigest>,
-    /// As user messages told it since; of the whole texts, since another model has room for more or less.
+    /// Digests of what user messages told since; of the whole texts, because another model may have room for
+    /// more or less.
     last: Vec<FileDigest>,
 }
 
 impl ToldInstructions {
-    /// The first look, and which files had to be shortened.
+    /// What the system prompt will say, and which files had to be shortened.
     pub fn first(found: ProjectInstructions, tokens: u64) -> (Self, Vec<PathBuf>) {
         let last = FileDigest::all(&found);
         let (captured, cut) = found.within(tokens);
         (Self { captured, first: last.clone(), last }, cut)
     }
 
-    /// What is to be told now; `None` when nothing has changed since the last time.
+    /// What to tell now; `None` if nothing has changed since the last time.
     pub fn tell(&mut self, now: &ProjectInstructions, tokens: u64) -> Option<String> {
         let news = now.news(&self.last, tokens)?;
         self.last = FileDigest::all(now);
         Some(news)
     }
 
-    /// What user messages told since the beginning may not be in the conversation any more: it is told again.
+    /// Call this when the messages that told news may be gone from the conversation: the news is told again.
     pub(crate) fn forget_news(&mut self) {
         self.last = self.first.clone();
     }
 
-    /// As it is kept on the session's row.
+    /// The form in the session's row.
     pub fn to_json(&self) -> Value {
         let listed =
             |told: &[FileDigest]| told.iter().map(|told| json!([told.path, told.digest])).collect::<Vec<_>>();
@@ -178,7 +179,7 @@ impl ToldInstructions {
         json!({ "captured": self.captured.to_json(), "first": first, "last": last })
     }
 
-    /// As it was kept; `None` for anything else.
+    /// Reads that form; `None` for anything else.
     pub fn from_json(value: &Value) -> Option<Self> {
         let told = |told: &Value| {
             let (path, digest) = (told.get(0)?.as_str()?.into(), told.get(1)?.as_str()?.to_owned());
@@ -186,7 +187,7 @@ impl ToldInstructions {
         };
         let listed = |key: &str| value.get(key)?.as_array()?.iter().map(told).collect::<Option<Vec<_>>>();
         let last = listed("last")?;
-        // A row from before there was such a thing has only the last.
+        // Old rows have only `last`.
         let first = listed("first").unwrap_or_else(|| last.clone());
         Some(Self { captured: ProjectInstructions::from_json(value.get("captured")?)?, first, last })
     }
@@ -225,8 +226,8 @@ fn imports_of_line(line: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Whether an import can be meant for nothing but a file. `@name`, `@scope/package` and addresses may be
-/// something else, and it is no news that no file has such a name.
+/// Whether an import can only mean a file. `@name`, `@scope/package` and addresses may mean something else, so
+/// a missing file of such a name is not worth a message.
 pub fn is_plainly_path(import: &Path) -> bool {
     const ENDINGS: [&str; 6] = ["md", "mdx", "mdc", "txt", "rst", "adoc"];
     let ending = import.extension().and_then(|ending| ending.to_str());
@@ -234,7 +235,7 @@ pub fn is_plainly_path(import: &Path) -> bool {
     is_text || import.is_absolute() || ["./", "../"].iter().any(|start| import.starts_with(start))
 }
 
-/// What the user is told of instructions that were cut; `None` when nothing was.
+/// What the user is told about instructions that were cut; `None` if none were.
 pub(crate) fn cut_notice(cut: &[PathBuf], kept: &ProjectInstructions) -> Option<String> {
     if cut.is_empty() {
         return None;
@@ -249,7 +250,7 @@ pub(crate) fn cut_notice(cut: &[PathBuf], kept: &ProjectInstructions) -> Option<
     ))
 }
 
-/// The directories that are looked into, the outermost first.
+/// The directories to search, the outermost first.
 pub fn directories(root: &Path) -> Vec<&Path> {
     let mut directories: Vec<&Path> = root.ancestors().collect();
     directories.reverse();

@@ -1,5 +1,5 @@
-//! The one door out: a chunk is recorded (log and rows in one commit), and only then announced. Nothing else
-//! writes chunks.
+//! The only way out: the journal first records a chunk (log and rows in one commit), then announces it. No
+//! other code writes chunks.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -37,7 +37,7 @@ pub(crate) struct JournalShared {
     /// Why a lock: the run records, the store's thread announces, readers come and go. Never held across a
     /// wait.
     state: Mutex<JournalState>,
-    /// Woken when a commit has ended, well or badly.
+    /// Notified when a commit has ended, whether it succeeded or failed.
     committed: Notify,
 }
 
@@ -45,9 +45,9 @@ pub(crate) struct JournalShared {
 struct JournalState {
     fence: Option<Epoch>,
     next_index: u64,
-    /// Everything below is stored and announced.
+    /// Every entry below this index is stored and announced.
     durable: u64,
-    /// Counts batches handed to the store and batches that came back; equal when nothing is under way.
+    /// Counts batches handed to the store and batches that came back; equal if no commit is under way.
     submitted: u64,
     returned: u64,
     waiting: Waiting,
@@ -81,7 +81,7 @@ impl Waiting {
     }
 }
 
-/// Who speaks in an entry.
+/// The author of an entry.
 #[derive(Clone, Debug)]
 pub struct Author {
     /// The message that is written.
@@ -91,7 +91,7 @@ pub struct Author {
 }
 
 impl Journal {
-    /// A journal that goes on behind the last entry of a session.
+    /// A journal that continues after the last entry of a session.
     pub fn new(
         session_id: SessionId,
         next_index: u64,
@@ -122,8 +122,8 @@ impl Journal {
         }
     }
 
-    /// Writes go out under this lease from now on. Forgets a failure of the lease before: the caller has read
-    /// the store anew.
+    /// From now on writes use this lease. Forgets a failure under the previous lease: the caller has read the
+    /// store again.
     pub fn hold(&self, epoch: Epoch, next_index: u64) {
         let mut state = self.lock();
         state.fence = Some(epoch);
@@ -137,17 +137,17 @@ impl Journal {
         }
     }
 
-    /// The message whose chunks are folded into rows from now on.
+    /// From now on folds the chunks of this message into rows.
     pub(crate) fn fold_into(&self, fold: Fold) {
         self.lock().fold = Some(fold);
     }
 
-    /// Looks at, or takes from, the message that is being folded.
+    /// Reads or changes the message that is being folded.
     pub(crate) fn with_fold<T>(&self, look: impl FnOnce(&mut Fold) -> T) -> Option<T> {
         self.lock().fold.as_mut().map(look)
     }
 
-    /// Ends folding: what is left of the message goes to its rows with the next commit.
+    /// Ends folding: the next commit writes the rest of the message to its rows.
     pub(crate) fn close_fold(&self) {
         let mut state = self.lock();
         if let Some(mut fold) = state.fold.take() {
@@ -162,12 +162,12 @@ impl Journal {
         self.record_now(author, chunk)
     }
 
-    /// Records a chunk without waiting for room: for the few that a synchronous caller makes.
+    /// Records a chunk without waiting for room; only for the few chunks of synchronous callers.
     pub(crate) fn record_now(&self, author: &Author, chunk: Chunk) -> StoreResult<()> {
         self.record_with(author, vec![chunk], Vec::new())
     }
 
-    /// Records chunks and row changes that belong together: one commit carries them all.
+    /// Records chunks and row changes that belong together, in one commit.
     pub(crate) fn record_with(
         &self,
         author: &Author,
@@ -186,7 +186,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Row changes without a chunk.
+    /// Changes rows without a chunk.
     pub fn change(&self, changes: Vec<Change>) -> StoreResult<()> {
         let mut state = self.lock();
         if let Some(failure) = &state.failure {
@@ -197,7 +197,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Waits until everything recorded so far is stored and announced; gives the index after it.
+    /// Waits until everything recorded so far is stored and announced; returns the index after it.
     pub async fn settle(&self) -> StoreResult<u64> {
         let goal = {
             let state = self.lock();
@@ -225,17 +225,17 @@ impl Journal {
         self.lock().next_index
     }
 
-    /// Everything below is stored.
+    /// Every entry below this index is stored.
     pub fn durable(&self) -> u64 {
         self.lock().durable
     }
 
-    /// What keeps the journal from writing, if anything. Only a new `hold` heals it.
+    /// Why the journal can't write, if it can't. Only a new `hold` clears this.
     pub fn failure(&self) -> Option<StoreError> {
         self.lock().failure.clone()
     }
 
-    /// A reader from `index` on; what is in the log already it reads from there.
+    /// A reader from `index` on; it reads older entries from the log.
     pub fn subscribe(&self, index: u64) -> Subscription {
         let mut state = self.lock();
         let queue = Arc::new(ReaderQueue::new(index, state.durable));
@@ -243,7 +243,7 @@ impl Journal {
         Subscription::new(self.shared.clone(), queue)
     }
 
-    /// Another process has written up to here: readers fetch it from the log.
+    /// Another process has written up to this index: readers get that from the log.
     pub(crate) fn follow_to(&self, next_index: u64) {
         let mut state = self.lock();
         state.next_index = state.next_index.max(next_index);
@@ -253,7 +253,7 @@ impl Journal {
         }
     }
 
-    /// The log below this index is not needed by any local reader.
+    /// No local reader needs the log below this index.
     pub(crate) fn passed_by_all(&self) -> u64 {
         let state = self.lock();
         state.readers.iter().map(|reader| reader.cursor()).min().unwrap_or(u64::MAX)
@@ -281,7 +281,7 @@ impl Journal {
         let index = state.next_index;
         let JournalState { waiting, fold, .. } = &mut *state;
         let mut first_step = 0;
-        // First, because it may refuse the chunk: what is refused must leave no trace in the log.
+        // First, because the fold may refuse the chunk: a refused chunk must leave no trace in the log.
         if let Some(fold) = fold.as_mut().filter(|fold| fold.message_id() == &author.message_id) {
             first_step = fold.steps();
             fold.apply(&chunk, || self.shared.clock.now_ms(), &self.shared.ids, &mut waiting.changes)
@@ -312,7 +312,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Hands what waits to the store unless a commit is under way: then it goes with the next one.
+    /// Hands waiting chunks to the store, unless a commit is under way: then they go with the next one.
     fn submit(&self, state: &mut JournalState) {
         JournalShared::submit(&self.shared, state);
     }
@@ -359,7 +359,7 @@ impl JournalShared {
         shared.store.commit(batch, Box::new(move |result| journal.returned(result, announced)));
     }
 
-    /// Runs on the store's thread: announce, then send what has gathered meanwhile.
+    /// Runs on the store's thread: announces, then submits what has gathered meanwhile.
     fn returned(self: Arc<Self>, result: StoreResult<()>, announced: Vec<Arc<Segment>>) {
         let mut state = self.lock();
         state.returned += 1;

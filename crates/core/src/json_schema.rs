@@ -1,18 +1,18 @@
-//! Checks a JSON value against the part of JSON Schema that manifests use. What it does not know it refuses
-//! when the schema is read, so that nothing is checked only by half.
+//! Checks a JSON value against the part of JSON Schema that manifests use. Refuses unknown keywords when it
+//! reads the schema, so that no check is incomplete.
 //!
-//! Own, because a whole validator with references and formats is some megabytes of program for what one last
-//! message of a subagent needs.
+//! We wrote our own, because a complete validator with references and formats adds some megabytes to the
+//! program, and all it would check is one last message of a subagent.
 
 use serde_json::{Map, Value};
 
 use crate::limits::{SCHEMA_DEPTH, SCHEMA_MISTAKES};
 
-/// A schema all of whose keywords are known.
+/// A schema whose keywords are all known.
 #[derive(Clone, Copy, Debug)]
 pub struct Schema<'a>(&'a Value);
 
-/// Keywords that say nothing about what fits.
+/// Keywords that do not restrict values.
 const ANNOTATIONS: [&str; 8] =
     ["$schema", "$id", "$comment", "title", "description", "default", "examples", "format"];
 
@@ -25,7 +25,7 @@ impl<'a> Schema<'a> {
         Ok(Self(schema))
     }
 
-    /// What is wrong with a value, by its place in it; not everything, if there is much.
+    /// The problems of a value, each with its place; if there are many, only the first.
     pub fn check(&self, value: &Value) -> Result<(), Vec<String>> {
         let mut mistakes = Vec::new();
         check(self.0, value, "", &mut mistakes);
@@ -112,7 +112,7 @@ fn check(schema: &Value, value: &Value, place: &str, mistakes: &mut Vec<String>)
     if let Some(types) = fields.get("type").and_then(names)
         && !types.iter().any(|name| is_of_type(value, name))
     {
-        // Nothing else that it says can be meant for such a value.
+        // After a wrong type, other keywords of the schema do not apply.
         return mistakes.push(format!("{} must be {}", named(place), types.join(" or ")));
     }
     if fields.get("const").is_some_and(|only| !is_same(only, value)) {
@@ -157,7 +157,7 @@ fn is_of_type(value: &Value, name: &str) -> bool {
     }
 }
 
-/// Numbers are alike by value: 1 and 1.0.
+/// Compares numbers by value: 1 equals 1.0.
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),

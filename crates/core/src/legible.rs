@@ -1,10 +1,10 @@
-//! What can't be seen in a text, or is obeyed by who shows it: control, direction, zero-width and tag
-//! characters. Says which those are and writes them out; cuts and fences nothing.
+//! Characters that a reader can't see or a terminal obeys: control, direction, zero-width and tag characters.
+//! Identifies them and writes them out; cuts and fences nothing.
 
 use std::fmt::Write;
 use std::path::Path;
 
-/// Characters that take no room, change direction, or stand for other blanks than the usual one. Line ends and
+/// Characters that take no room, change the direction, or are blanks other than the usual one. Line ends and
 /// tabs are control characters, too.
 pub fn is_invisible(character: char) -> bool {
     match character {
@@ -32,7 +32,7 @@ pub fn is_invisible(character: char) -> bool {
     }
 }
 
-/// Blanks that take room as the usual one does: a trick within a command, plain typography within a text.
+/// Blanks that take room like the usual one: suspicious in a command, plain typography in a text.
 pub fn is_odd_blank(character: char) -> bool {
     matches!(
         character,
@@ -40,8 +40,8 @@ pub fn is_odd_blank(character: char) -> bool {
     )
 }
 
-/// A text that may be printed to a terminal: what is invisible in it, or obeyed there, becomes an escape.
-/// Line ends, tabs and blanks of any kind stay; a carriage return before a line end goes.
+/// A text that may be printed to a terminal: invisible characters and those that a terminal obeys become
+/// escapes. Line ends, tabs and blanks of any kind stay; a carriage return before a line end is removed.
 pub fn legible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();
@@ -67,7 +67,7 @@ pub fn legible_line(text: &str) -> String {
     shown
 }
 
-/// A path for such a place.
+/// The same for a path.
 pub fn legible_path(path: &Path) -> String {
     legible_line(&path.to_string_lossy())
 }
@@ -80,13 +80,13 @@ fn show(character: char, shown: &mut String) {
     }
 }
 
-/// `text` on one line as people and models are shown it: each character that is invisible or moves others has a
-/// sign of its own. Never cuts.
+/// `text` on one line, for people and models: each character that is invisible or moves others becomes a
+/// visible sign. Never cuts.
 pub fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), with_visible)
 }
 
-/// The same for a name that a model may want to use: blanks of any kind stay, and what makes a sign a picture.
+/// The same for a name that a model may want to repeat: blanks of any kind stay, and so do selectors of emoji.
 pub fn visible_name(name: &str) -> String {
     name.chars().fold(String::with_capacity(name.len()), |mut shown, character| match character {
         '\u{fe0f}' => {
@@ -101,7 +101,7 @@ pub fn visible_name(name: &str) -> String {
     })
 }
 
-/// The same for a text of several lines: line ends, tabs and blanks of any kind stay what they are.
+/// The same for a text of several lines: line ends, tabs and blanks of any kind stay.
 pub fn visible_block(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text.chars().peekable();

@@ -1,8 +1,8 @@
-//! What rows say beside their columns, as types: the one place that knows the keys. What we do not know stays
-//! as it is.
+//! The values that rows keep beside their columns, as types; only this module knows the keys. Unknown keys are
+//! kept.
 //!
-//! A patch is of the same type as the row it changes: its keys replace those of the row, and a null removes
-//! one.
+//! A patch has the same type as the row it changes: its keys replace those of the row, and a null removes a
+//! key.
 
 mod agents;
 mod directories;
@@ -38,12 +38,12 @@ pub fn own(metadata: &Value) -> Option<&Value> {
     metadata.get(OWN_KEY)
 }
 
-/// The same, to be changed.
+/// The same, mutable.
 pub(crate) fn own_mut(metadata: &mut Value) -> Option<&mut Value> {
     metadata.get_mut(OWN_KEY)
 }
 
-/// Metadata that hold only what is ours.
+/// Metadata that hold only our own object.
 pub fn only_own(ours: impl Serialize) -> Value {
     json!({ OWN_KEY: ours })
 }
@@ -70,38 +70,38 @@ impl SessionMeta {
     const REWINDS: &str = "rewinds";
     const MOVING_FILES: &str = "moving_files";
 
-    /// What the session is called.
+    /// The session's title.
     pub fn title(&self) -> Option<&str> {
         self.0.get(Self::TITLE)?.as_str()
     }
 
-    /// Whether there is a title, or the word that there is none.
+    /// Whether this sets a title or says that there is none.
     pub fn says_title(&self) -> bool {
         self.0.contains_key(Self::TITLE)
     }
 
-    /// Calls it something else.
+    /// Sets the title.
     pub fn set_title(&mut self, title: &str) {
         self.0.insert(Self::TITLE.into(), json!(title));
     }
 
-    /// A null as a patch: it is to be named anew.
+    /// A null in a patch: the session has to be named again.
     pub(crate) fn forget_title(&mut self) {
         self.0.insert(Self::TITLE.into(), Value::Null);
     }
 
-    /// What was rewound and can still be brought back, the first rewind first.
+    /// The rewinds that can still be undone, the earliest first.
     pub fn rewinds(&self) -> Vec<RewindLayer> {
         read(self.0.get(Self::REWINDS)).unwrap_or_default()
     }
 
-    /// None at all is a null.
+    /// An empty list is written as a null.
     pub(crate) fn set_rewinds(&mut self, layers: &[RewindLayer]) {
         let listed = if layers.is_empty() { Value::Null } else { json!(layers) };
         self.0.insert(Self::REWINDS.into(), listed);
     }
 
-    /// The files that were being moved back or forth when this was last written.
+    /// The files that a rewind was moving when this was last written.
     pub fn moving_files(&self) -> Option<MovingFiles> {
         read(self.0.get(Self::MOVING_FILES))
     }
@@ -111,17 +111,17 @@ impl SessionMeta {
         self.0.insert(Self::MOVING_FILES.into(), json!(moving));
     }
 
-    /// The agent that was chosen, if another than the session began with.
+    /// The chosen agent, if it differs from the one that the session began with.
     pub fn mode(&self) -> Option<&str> {
         self.0.get(Self::MODE)?.as_str()
     }
 
-    /// The agent of the session from now on.
+    /// Sets the agent of the session.
     pub fn set_mode(&mut self, agent: &str) {
         self.0.insert(Self::MODE.into(), json!(agent));
     }
 
-    /// The agent of the first prompt, if another than the session began with.
+    /// The agent of the first prompt, if it differs from the one that the session began with.
     pub fn first_mode(&self) -> Option<&str> {
         self.0.get(Self::FIRST_MODE)?.as_str()
     }
@@ -130,7 +130,7 @@ impl SessionMeta {
         self.0.insert(Self::FIRST_MODE.into(), json!(agent));
     }
 
-    /// The model that the user chose in a mode whose agent has one of its own.
+    /// The model that the user chose in the mode of an agent that has a model of its own.
     pub(crate) fn mode_model(&self, agent: &str) -> Option<ModelRef> {
         let chosen = self.0.get(Self::MODE_MODELS)?.get(agent)?;
         let text = |key: &str| chosen.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -141,7 +141,7 @@ impl SessionMeta {
         })
     }
 
-    /// Beside those that `known` has of other modes.
+    /// Sets it, beside those that `known` has for other modes.
     pub(crate) fn set_mode_model(&mut self, known: &Self, agent: &str, model: &ModelRef) {
         let mut all = known.0.get(Self::MODE_MODELS).cloned().unwrap_or_else(|| json!({}));
         let ModelRef { provider_id, model_id, variant } = model;
@@ -149,12 +149,12 @@ impl SessionMeta {
         self.0.insert(Self::MODE_MODELS.into(), all);
     }
 
-    /// What runs without a question, where the session says so itself.
+    /// The approval level, if the session sets its own.
     pub fn approval(&self) -> Option<Approval> {
         Approval::parse(self.0.get(Self::APPROVAL)?.as_str()?)
     }
 
-    /// What runs without a question from now on.
+    /// Sets the approval level.
     pub fn set_approval(&mut self, approval: Approval) {
         self.0.insert(Self::APPROVAL.into(), json!(approval.as_str()));
     }
@@ -188,17 +188,17 @@ impl SessionMeta {
 }
 
 impl MessageMeta {
-    /// Public like those below: a store that looks for such messages names the keys in its queries.
+    /// Public like those below, because a store names these keys in its queries.
     pub const QUEUED_AT: &str = "queued_at";
-    /// When a message that waited was taken back.
+    /// When a waiting message was cancelled.
     pub const QUEUE_CANCELED_AT: &str = "queue_canceled_at";
-    /// Names the system prompt that an answer was made with.
+    /// The digest of the system prompt of an answer.
     pub const SYSTEM_PROMPT_DIGEST: &str = "system_prompt_digest";
     /// When a rewind hid it.
     pub const HIDDEN_AT: &str = "hidden_at";
     const QUEUE_ENQUEUED_AT: &str = "queue_enqueued_at";
     const SCHEMA_VERSION: &str = "schema_version";
-    /// Names what was kept of files before it.
+    /// The first call whose file snapshots belong to it.
     pub const SNAPSHOT_ID: &str = "snapshot_id";
     /// The tokens of an answer.
     pub const USAGE: &str = "usage";
@@ -212,26 +212,26 @@ impl MessageMeta {
     const ANSWERS_COMMAND: &str = "answers_command";
     const TOOLS: &str = "tools";
 
-    /// Of a message that a person sends.
+    /// The metadata of a message that a person sends.
     pub fn of_prompt() -> Self {
         let mut meta = Self::default();
         meta.0.insert(Self::SCHEMA_VERSION.into(), json!(1));
         meta
     }
 
-    /// Of an answer to a slash command.
+    /// The metadata of an answer to a slash command.
     pub(crate) fn of_command_answer() -> Self {
         let mut meta = Self::default();
         meta.0.insert(Self::ANSWERS_COMMAND.into(), json!(true));
         meta
     }
 
-    /// It answers a slash command: no model is shown it.
+    /// Whether it answers a slash command: no model sees such a message.
     pub fn answers_command(&self) -> bool {
         self.0.get(Self::ANSWERS_COMMAND).and_then(Value::as_bool) == Some(true)
     }
 
-    /// When it began to wait for its turn; strictly growing, so that it says the order.
+    /// When it began to wait for its turn; strictly increasing, so that it gives the order.
     pub fn queued_at(&self) -> Option<i64> {
         self.0.get(Self::QUEUED_AT)?.as_i64()
     }
@@ -241,12 +241,12 @@ impl MessageMeta {
         self.0.insert(Self::QUEUE_ENQUEUED_AT.into(), json!(now));
     }
 
-    /// Whether somebody took it back while it waited.
+    /// Whether a client cancelled it while it waited.
     pub fn is_cancelled_in_queue(&self) -> bool {
         self.is_set(Self::QUEUE_CANCELED_AT)
     }
 
-    /// It is neither run nor shown any more.
+    /// Marks it: it will neither run nor be shown.
     pub(crate) fn cancel_in_queue(&mut self, now: i64) {
         self.0.insert(Self::QUEUE_CANCELED_AT.into(), json!(now));
         self.0.insert(Self::HIDDEN_AT.into(), json!(now));
@@ -262,12 +262,12 @@ impl MessageMeta {
         self.0.get(Self::HIDDEN_AT)?.as_i64()
     }
 
-    /// A null as a patch: it is visible again.
+    /// A null in a patch: it is visible again.
     pub fn set_hidden_at(&mut self, hidden_at: Option<i64>) {
         self.0.insert(Self::HIDDEN_AT.into(), json!(hidden_at));
     }
 
-    /// Whether its calls left snapshots of files: the call that made the first.
+    /// The first call with file snapshots, if its calls made any.
     pub fn snapshot_id(&self) -> Option<&str> {
         self.0.get(Self::SNAPSHOT_ID)?.as_str()
     }
@@ -280,32 +280,32 @@ impl MessageMeta {
         self.0.insert(Self::AGENT.into(), json!(agent));
     }
 
-    /// A null as a patch: it is the session's own.
+    /// A null in a patch: the session's own agent answers.
     pub(crate) fn forget_agent(&mut self) {
         self.0.insert(Self::AGENT.into(), Value::Null);
     }
 
-    /// Which model answered, as people name it.
+    /// The name of the model that answered, for people.
     pub fn model(&self) -> Option<&str> {
         self.0.get(Self::MODEL)?.as_str()
     }
 
-    /// The model that answers.
+    /// Sets the model that answers.
     pub fn set_model(&mut self, model: &str) {
         self.0.insert(Self::MODEL.into(), json!(model));
     }
 
-    /// Which system prompt an answer was given with.
+    /// The digest of the system prompt of an answer.
     pub fn system_prompt_digest(&self) -> Option<&str> {
         self.0.get(Self::SYSTEM_PROMPT_DIGEST)?.as_str()
     }
 
-    /// Names the system prompt that the answer is made with.
+    /// Sets the digest of the system prompt of the answer.
     pub fn set_system_prompt_digest(&mut self, digest: &str) {
         self.0.insert(Self::SYSTEM_PROMPT_DIGEST.into(), json!(digest));
     }
 
-    /// The names of the tools that the model of an answer was offered.
+    /// The names of the tools that the answering model was offered.
     pub fn tools(&self) -> Vec<&str> {
         let names = self.0.get(Self::TOOLS).and_then(Value::as_array);
         names.into_iter().flatten().filter_map(Value::as_str).collect()
@@ -334,7 +334,7 @@ impl MessageMeta {
         self.0.insert(Self::TURN_END.into(), end.to_json());
     }
 
-    /// The provider took neither the prompt nor its answer; later requests go without them.
+    /// Whether the provider refused both the prompt and its answer; later requests leave them out.
     pub fn is_refused(&self) -> bool {
         self.0.get(Self::REFUSED).and_then(Value::as_bool) == Some(true)
     }
@@ -343,7 +343,7 @@ impl MessageMeta {
         self.0.insert(Self::REFUSED.into(), json!(true));
     }
 
-    /// The calls of an answer that gave more than the model takes: they are sent without their results.
+    /// The calls of an answer whose results were too large for the model: they are sent without results.
     pub fn results_left_out(&self) -> Vec<&str> {
         let calls = self.0.get(Self::RESULTS_LEFT_OUT).and_then(Value::as_array);
         calls.into_iter().flatten().filter_map(Value::as_str).collect()
@@ -354,7 +354,7 @@ impl MessageMeta {
         self.0.insert(Self::RESULTS_LEFT_OUT.into(), json!(calls));
     }
 
-    /// What an answer used; `None` where nothing was counted.
+    /// The usage of an answer; `None` if nothing was counted.
     pub fn usage(&self) -> Option<Usage> {
         let usage = self.0.get(Self::USAGE)?;
         let count = |key: &str| usage.get(key).and_then(Value::as_u64).unwrap_or_default();

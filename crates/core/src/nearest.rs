@@ -1,9 +1,10 @@
-//! The word, or the id, that somebody may have meant.
+//! Finds the word, or the id, that a user may have meant.
 
 /// Enough for a swapped, missing or doubled letter; "model" is not offered for everything with an m.
 const NEAR: f64 = 0.75;
 
-/// So alike that a slip of the finger is likelier than another word: "comapct", not "context", for "compact".
+/// So similar that a typing error is likelier than another word: "comapct" means "compact", while "context"
+/// does not.
 const SLIP: f64 = 0.9;
 
 /// One letter of less is no slip but another word.
@@ -21,8 +22,8 @@ fn one_slip_away<'a>(word: &str, known: Vec<&'a str>) -> Option<&'a str> {
     known.into_iter().find(|known| is_word && strsim::damerau_levenshtein(word, known) == 1)
 }
 
-/// The id that is nearly this one. Ids of one moment begin alike and mean nothing to each other: letters count
-/// wherever they stand, those in front no more than others.
+/// The id that is nearly this one. Ids made at the same time begin alike without being related, so letters
+/// count equally in every position, and the first ones no more than others.
 pub fn nearest_id<'a, I: AsRef<str>>(id: &str, known: impl IntoIterator<Item = &'a I>) -> Option<&'a I> {
     fn bare(id: &str) -> &str {
         id.split_once('_').map_or(id, |(_, bare)| bare)
@@ -33,7 +34,7 @@ pub fn nearest_id<'a, I: AsRef<str>>(id: &str, known: impl IntoIterator<Item = &
     near.map(|(_, near)| near)
 }
 
-/// As `nearest`, for a word that may well stand for itself.
+/// Like `nearest`, but for a word that may also be valid by itself.
 pub(crate) fn slip_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     most_alike(word, known, SLIP)
 }
@@ -46,7 +47,7 @@ fn most_alike<'a>(word: &str, known: impl IntoIterator<Item = &'a str>, least: f
         .map(|(_, near)| near)
 }
 
-/// Behind an unknown word: which one was meant, or nothing.
+/// Text to append to an error about an unknown word: the word that was meant, or nothing.
 pub fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(word, known).map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
 }

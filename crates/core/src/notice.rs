@@ -1,5 +1,5 @@
-//! Notices: what people have to know beside what the model says. One that belongs to an answer is stored with
-//! it; no model is sent any.
+//! Notices: what people have to know beside what the model says. A notice about an answer is stored with it; no
+//! model ever gets one.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::chunk::{Chunk, Rest};
 use crate::data_name::DataName;
 use crate::part::Part;
 
-/// A provider would not answer, in its own words if it gave any.
+/// A provider declined to answer; with its own words if it gave any.
 pub fn declined(words: Option<&str>) -> Chunk {
     kept("warning", "The model declined this prompt", words)
 }
@@ -15,12 +15,12 @@ pub fn declined(words: Option<&str>) -> Chunk {
 /// The title of the notice in an answer that ended with its process.
 const CUT_ANSWER: &str = "attache ended in the middle of this answer";
 
-/// An answer whose process was killed stops anywhere.
+/// For an answer whose process was killed, which may stop anywhere.
 pub(crate) fn cut_answer() -> Chunk {
     kept("warning", CUT_ANSWER, None)
 }
 
-/// Whether these parts end so.
+/// Whether these parts end with that notice.
 pub(crate) fn is_cut(parts: &[Part]) -> bool {
     let title = parts.iter().rev().find_map(|part| match part {
         Part::Data { name, data, .. } if *name == DataName::Notice => data.get("title"),
@@ -36,13 +36,13 @@ pub(crate) fn is_cut(parts: &[Part]) -> bool {
     title.is_some_and(|title| title == CUT_ANSWER)
 }
 
-/// A notice that stays with the answer it is recorded in.
+/// A notice stored with the answer that it is recorded in.
 pub(crate) fn kept(severity: &str, title: &str, description: Option<&str>) -> Chunk {
     let data = data(severity, title, description);
     Chunk::Data { name: DataName::Notice.into(), id: None, data, transient: None, rest: Rest::none() }
 }
 
-/// A notice of the moment, outside of any answer.
+/// A transient notice, outside of any answer.
 pub(crate) fn passing(severity: &str, title: &str, description: Option<&str>) -> Chunk {
     Chunk::transient_data(DataName::Notice, data(severity, title, description))
 }
@@ -55,7 +55,7 @@ fn data(severity: &str, title: &str, description: Option<&str>) -> Value {
     data
 }
 
-/// One line for a text: `error: title: description`.
+/// One line of text: `error: title: description`.
 pub fn line(data: &Value) -> String {
     let field = |key: &str| data.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
     let said = [field("severity"), field("title"), field("description")];

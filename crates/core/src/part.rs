@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// As it is stored.
+    /// The stored form.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -31,7 +31,7 @@ impl Role {
             Self::System => "system",
         }
     }
-    /// The role that is stored so.
+    /// Reads the stored form.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::User, Self::Assistant, Self::System].into_iter().find(|role| role.as_str() == text)
     }
@@ -46,14 +46,14 @@ pub enum StreamState {
 }
 
 impl StreamState {
-    /// As it is stored.
+    /// The stored form.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Streaming => "streaming",
             Self::Done => "done",
         }
     }
-    /// The state that is stored so.
+    /// Reads the stored form.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Streaming, Self::Done].into_iter().find(|state| state.as_str() == text)
     }
@@ -83,7 +83,7 @@ impl ToolState {
         Self::OutputDenied,
     ];
 
-    /// As it is stored.
+    /// The stored form.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::InputStreaming => "input-streaming",
@@ -107,12 +107,12 @@ impl ToolState {
         }
     }
 
-    /// The state that is stored so.
+    /// Reads the stored form.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Whether the call has an output. Live progress counts here too: `ToolPart::is_settled` tells them apart.
+    /// Whether the call has an output. Live progress counts, too: `ToolPart::is_settled` tells the two apart.
     pub fn is_settled(self) -> bool {
         match self {
             Self::OutputAvailable | Self::OutputError | Self::OutputDenied => true,
@@ -124,14 +124,14 @@ impl ToolState {
     }
 }
 
-/// A question put to the user about one call, and the answer once there is one.
+/// A question to the user about one call, and the answer once there is one.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the words of the AI SDK")]
 pub struct ToolApproval {
     pub id: String,
     pub approved: Option<bool>,
     pub reason: Option<String>,
-    /// Other keys of the approval (descriptor, signature …), kept as they came.
+    /// Other keys of the approval (descriptor, signature …), unchanged.
     pub unknown: serde_json::Map<String, Value>,
 }
 
@@ -160,7 +160,7 @@ pub struct ToolPart {
 }
 
 impl ToolPart {
-    /// A call that has just been named.
+    /// A call of which only the name is known yet.
     pub fn new(call_id: CallId, tool_name: impl Into<String>) -> Self {
         Self {
             call_id,
@@ -182,7 +182,7 @@ impl ToolPart {
         }
     }
 
-    /// For people, who do not take live progress for an end.
+    /// The state in words for people, who do not count live progress as an end.
     pub fn state_in_words(&self) -> &'static str {
         match self.state {
             ToolState::OutputAvailable if !self.is_settled() => "running",
@@ -190,7 +190,7 @@ impl ToolPart {
         }
     }
 
-    /// Whether the call has its one result; live progress is none.
+    /// Whether the call has its one result; live progress is not a result.
     pub fn is_settled(&self) -> bool {
         match self.state {
             ToolState::OutputAvailable => self.preliminary != Some(true),
@@ -203,7 +203,7 @@ impl ToolPart {
     }
 }
 
-/// A piece of a stored message.
+/// One part of a stored message.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the words of the AI SDK")]
 pub enum Part {
@@ -292,11 +292,11 @@ impl Part {
 pub struct Passage {
     /// Which message it is.
     pub message_id: MessageId,
-    /// Who says it.
+    /// The author.
     pub role: Role,
-    /// What it says, in order.
+    /// Its parts, in order.
     pub parts: Vec<Part>,
-    /// Kept by whoever writes the passage to a provider.
+    /// The provider's form of this passage, kept by the code that encodes it.
     pub written: PassageCache,
 }
 
@@ -306,7 +306,7 @@ impl Passage {
         Self { message_id, role, parts, written: PassageCache::default() }
     }
 
-    /// A step of an answer, and behind it what a hook told the model so that it goes on.
+    /// A step of an answer, followed by what a hook told the model so that it continues.
     pub(crate) fn of_step(message_id: &MessageId, parts: Vec<Part>) -> impl Iterator<Item = Self> {
         let words: Vec<Part> = parts.iter().filter(|part| hooks::is_word(part)).cloned().collect();
         let told = (!words.is_empty()).then(|| Self::new(message_id.clone(), Role::System, words));
@@ -314,23 +314,22 @@ impl Passage {
     }
 }
 
-/// One passage as a provider was sent it: history is written once, not once per step. No part of its value: a
-/// copy starts empty and all are equal.
+/// The form in which one passage was sent to a provider, so that history is encoded once and not at every step.
+/// Not part of the passage's value: a copy starts empty, and all caches compare equal.
 #[derive(Default)]
 pub struct PassageCache {
-    /// Why a lock: passages are shared between the turn and the request under way. Held for a pointer's time
-    /// only.
+    /// Why a lock: the turn and the current request share passages. Held only to copy a pointer.
     kept: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl PassageCache {
-    /// What was kept last, if it is of this type and `fits` (a session may have changed its model).
+    /// What was last kept, if it has this type and `fits` accepts it (the session may have changed its model).
     pub fn get<T: Any + Send + Sync>(&self, fits: impl FnOnce(&T) -> bool) -> Option<Arc<T>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
         kept.downcast::<T>().ok().filter(|kept| fits(kept))
     }
 
-    /// Keeps this instead of what was kept before.
+    /// Replaces what was kept.
     pub fn keep<T: Any + Send + Sync>(&self, written: Arc<T>) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
     }

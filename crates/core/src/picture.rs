@@ -11,22 +11,22 @@ use crate::limits::SHOWN_PICTURE_BYTES;
 use crate::ports::tool::{FoundPicture, Shown};
 use crate::prompt::BLOB_SCHEME;
 
-/// The output of a call that gave a picture.
+/// The output of a call that returned a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Picture<'a> {
-    /// Where it was found.
+    /// Its path on disk.
     pub path: &'a str,
-    /// By its content.
+    /// Detected from its content.
     pub mime: &'a str,
     /// In bytes.
     pub size: u64,
     /// The content id of its bytes.
     pub digest: &'a str,
-    /// Why a provider would not take it; from then on it is only described.
+    /// Why a provider refused it; from then on requests only describe it.
     pub rejected: Option<&'a str>,
-    /// What the tool said beside it.
+    /// The tool's text for the model.
     pub text: Option<&'a str>,
-    /// What the loop has to say to the model beside it.
+    /// The loop's own warning to the model.
     pub warning: Option<&'a str>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The output of a call whose picture is kept under this content id.
+/// The output of a call whose picture is in the blob store under this digest.
 pub(crate) fn output(path: &Path, mime: &str, size: usize, digest: &str, text: &str) -> Value {
     let mut output = json!({
         "type": "image",
@@ -78,13 +78,13 @@ pub(crate) fn output(path: &Path, mime: &str, size: usize, digest: &str, text: &
     output
 }
 
-/// The same output, marked as a picture that a provider would not take.
+/// The same output, marked as refused by a provider.
 pub(crate) fn rejected(mut output: Value, reason: &str) -> Value {
     output["rejected"] = reason.into();
     output
 }
 
-/// How a client sees it: the picture itself where it is small, else where it lies.
+/// What a client sees: a small picture itself, the path of a larger one.
 pub(crate) fn shown(found: &FoundPicture) -> Shown {
     let mime = found.mime.to_owned();
     match found.bytes.len() {

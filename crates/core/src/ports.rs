@@ -47,15 +47,15 @@ pub use surroundings::{FoundKnowledge, Surroundings, WorkspaceLook};
 pub use telemetry::Telemetry;
 pub use tool::{Tool, ToolOutcome, ToolPlan, ToolRuntime, ToolSpec};
 
-/// Wall-clock time. Waiting is tokio's; this is only for what is written down.
+/// Wall-clock time, for times that are stored or shown. To wait, the core uses tokio.
 pub trait Clock: Send + Sync + Debug {
     /// Milliseconds since 1970.
     fn now_ms(&self) -> i64;
 
-    /// Where the user lives.
+    /// The user's time zone.
     fn zone(&self) -> TimeZone;
 
-    /// What the clock on the user's wall shows.
+    /// The current time in the user's zone.
     fn now(&self) -> Zoned {
         calendar::local(self.now_ms(), self.zone())
     }

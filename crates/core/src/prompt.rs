@@ -1,5 +1,5 @@
-//! A prompt on its way in: typed user parts and what a client says of them. `intake` judges its attachments,
-//! `shelf` keeps the large ones.
+//! A prompt on its way in: the user's parts, and what the client says about them. `intake` checks its
+//! attachments, `shelf` stores the large ones.
 
 use std::borrow::Cow;
 
@@ -19,9 +19,9 @@ pub use shelf::BLOB_SCHEME;
 /// One user message as a client sent it, validated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prompt {
-    /// What it says and what is attached, in order.
+    /// Its text and attachments, in order.
     pub parts: Vec<Part>,
-    /// Minted by the client so that sending twice stores once.
+    /// An id made by the client, so that a prompt sent twice is stored once.
     pub message_id: Option<MessageId>,
     /// Text for the model requests of this turn only: (title, text). Never stored.
     pub runtime_context: Vec<(Option<String>, String)>,
@@ -32,7 +32,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// What a person typed, and nothing beside it.
+    /// A prompt that consists only of what a person typed.
     pub fn text(text: impl Into<String>) -> Self {
         let part = Part::Text { text: text.into(), state: None, provider_metadata: None };
         Self { parts: vec![part], ..Self::default() }
@@ -45,23 +45,23 @@ pub enum PromptSource {
     /// The user.
     #[default]
     Person,
-    /// Another agent that asked this one: never a command, and held to the hooks of prompts as a person's is.
+    /// Another agent that asked this one: never a command; prompt hooks apply to it as to a person's prompt.
     OtherAgent,
     /// A model, for a subagent, or the session itself: never a command.
     Agent,
 }
 
-/// What a prompt does to a turn that runs when it arrives.
+/// What a prompt does to a turn that runs when the prompt arrives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrival {
-    /// Waits until that turn has ended, and those of all prompts that came before.
+    /// Waits until that turn and those of all earlier prompts have ended.
     #[default]
     Waits,
-    /// Steers it: the turn ends before its next model call, and this prompt goes on from there.
+    /// Steers it: the turn ends before its next model call, and this prompt continues from there.
     Steers,
 }
 
-/// The text of a prompt as one string: text parts, and what commands stand for, joined by blank lines.
+/// The text of a prompt as one string: text parts and expanded commands, joined by blank lines.
 pub fn text_of(parts: &[Part]) -> String {
     fn said(part: &Part) -> Option<&str> {
         match part {
@@ -72,22 +72,22 @@ pub fn text_of(parts: &[Part]) -> String {
     parts.iter().filter_map(said).collect::<Vec<_>>().join("\n\n")
 }
 
-/// What a `file:` or `zed:` address is called: the last segment of its path, with query and fragment as they
-/// stand. Nothing is decoded, and other schemes have no name.
+/// The name in a `file:` or `zed:` address: the last segment of its path, including query and fragment. Decodes
+/// nothing; addresses of other schemes have no name.
 pub fn name_of_uri(uri: &str) -> Option<Cow<'_, str>> {
     let rest = uri.strip_prefix("file:").or_else(|| uri.strip_prefix("zed:"))?;
     let (path, tail) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    // What is between `//` and the next slash is a machine, not a name.
+    // Between `//` and the next slash there is a host, not a name.
     let path = match path.strip_prefix("//") {
         Some(behind) => &behind[behind.find('/').unwrap_or(behind.len())..],
         None => path,
     };
-    // A folder is named like a file, its closing slash aside.
+    // A folder's name is its last segment, without the closing slash.
     let segment = path.trim_end_matches('/').rsplit('/').next().filter(|segment| !segment.is_empty())?;
     Some(if tail.is_empty() { Cow::Borrowed(segment) } else { Cow::Owned(format!("{segment}{tail}")) })
 }
 
-/// SHA-256 in hex: how blobs are named.
+/// SHA-256 in hex, which is the name of a blob.
 pub fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

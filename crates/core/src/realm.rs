@@ -1,20 +1,20 @@
-//! Whose an address is: of the public internet, of this machine or the network around it, or out of reach.
-//! Pure; rooms that reach out ask before they do.
+//! Which network an address belongs to: the public internet, this machine or the network around it, or out of
+//! reach. Pure; every crate that reaches the network asks here first.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Whose an address is.
+/// Which network an address belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Realm {
-    /// Anybody's.
+    /// The public internet.
     Public,
-    /// Of this machine or the network around it: the user may grant it.
+    /// This machine or the network around it: the user may grant it.
     Own(&'static str),
     /// No grant reaches it.
     Closed(&'static str),
 }
 
-/// Whose this address is.
+/// Which network this address belongs to.
 pub fn realm(address: IpAddr) -> Realm {
     match address {
         IpAddr::V4(address) => realm_v4(address),
@@ -24,7 +24,7 @@ pub fn realm(address: IpAddr) -> Realm {
 
 fn realm_v4(address: Ipv4Addr) -> Realm {
     match address.octets() {
-        // Of clouds, in the midst of public or shared ranges.
+        // Addresses of cloud services, within public or shared ranges.
         [168, 63, 129, 16] | [100, 100, 100, 200] | [192, 0, 0, 192] => {
             Realm::Closed("the metadata service of a cloud")
         }
@@ -46,7 +46,7 @@ fn realm_v6(address: Ipv6Addr) -> Realm {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Realm::Closed("unspecified"),
         [0, 0, 0, 0, 0, 0, 0, 1] => Realm::Own("loopback"),
-        // An older address in newer clothes is what it was: mapped, compatible, NAT64, 6to4.
+        // An IPv4 address embedded in IPv6 is judged as IPv4: mapped, compatible, NAT64, 6to4.
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x2002, high, low, ..] => embedded(high, low),
         [0x2001, 0..=0x1ff, ..] | [0x2001, 0xdb8, ..] | [0x3fff, ..] => Realm::Closed("reserved"),
@@ -59,7 +59,7 @@ fn realm_v6(address: Ipv6Addr) -> Realm {
     }
 }
 
-/// A person can only grant what they can read: private addresses are granted as they are usually written.
+/// A person can only grant what they can read: private addresses can be granted only in their usual form.
 fn embedded(high: u16, low: u16) -> Realm {
     let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
     match realm_v4(Ipv4Addr::new(a, b, c, d)) {

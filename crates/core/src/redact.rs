@@ -1,5 +1,5 @@
-//! Takes out of texts what looks like a secret, and the names of homes, so that a session can be shown to
-//! others. Rather too much than too little; what it does not know the shape of stays.
+//! Removes from texts what looks like a secret, and the names of home directories, so that a session can be
+//! shown to others. Prefers to remove too much; secrets of an unknown shape stay.
 
 mod assignments;
 mod secrets;
@@ -13,20 +13,20 @@ use serde_json::Value;
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::ports::store::{MessageRow, PartRow, SessionRow, StoreError, StoreResult};
 
-/// What takes the place of a secret. Redacting it again changes nothing.
+/// Replaces a secret. Redacting it again changes nothing.
 pub(crate) const REDACTED: &str = "[redacted]";
 
-/// Looks at one text; two are enough for all but what was made to need more.
+/// The most passes over one text; two are enough for all but texts made to need more.
 const PASSES: usize = 6;
 
-/// Knows the homes whose paths become `~`.
+/// Knows the home directories whose paths become `~`.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     homes: Vec<String>,
 }
 
 impl Redactor {
-    /// `home`: of the user of this machine; those below `/home` and `/Users` are known without it.
+    /// `home`: that of this machine's user; homes below `/home` and `/Users` are recognised without it.
     pub fn new(home: Option<&Path>) -> Self {
         let home = home.and_then(Path::to_str).map(|home| home.trim_end_matches('/').to_owned());
         Self { homes: home.into_iter().filter(|home| home.len() > 1).collect() }
@@ -35,7 +35,7 @@ impl Redactor {
     /// The text without what looks like a secret.
     pub fn text(&self, text: &str) -> String {
         let mut out = text.to_owned();
-        // What was taken out may have hidden what a name or a path is: looked at again until nothing changes.
+        // A removed piece may have hidden the start of a name or a path: repeat until nothing changes.
         for _ in 0..PASSES {
             let mut found = secrets::find(&out);
             found.extend(self.home_paths(&out));
@@ -47,7 +47,7 @@ impl Redactor {
         out
     }
 
-    /// Every text in it; keys are names and stay, unless they hold a path or a secret themselves.
+    /// Redacts every text in it; keys are names and stay, unless they hold a path or a secret themselves.
     pub fn value(&self, value: &mut Value) {
         match value {
             Value::String(text) => *text = self.string(text),
@@ -68,7 +68,7 @@ impl Redactor {
         }
     }
 
-    /// What is attached can't be judged: only its kind stays.
+    /// Nothing can judge an attachment: only its type stays.
     fn string(&self, text: &str) -> String {
         match text.strip_prefix("data:").and_then(|data| data.split_once(";base64,")) {
             Some((kind, _)) if kind.len() < 100 => format!("data:{kind},{REDACTED}"),
@@ -89,7 +89,7 @@ impl Redactor {
     pub(crate) fn part(&self, row: &mut PartRow) -> StoreResult<()> {
         let mut data: Value = serde_json::from_str(&row.data_json)
             .map_err(|error| StoreError::Corrupt(format!("part {}: {error}", row.id)))?;
-        // The type is not a text of anybody, and what it names must stay what it is.
+        // The type is not user text, and what it names must stay the same.
         let kind = data.get("type").cloned();
         self.value(&mut data);
         if let (Some(fields), Some(kind)) = (data.as_object_mut(), kind) {
@@ -110,7 +110,7 @@ impl Redactor {
         }
     }
 
-    /// `/home/somebody` and what is below it, in any place.
+    /// `/home/somebody` and everything below it, anywhere in a text.
     fn home_paths<'a>(&'a self, text: &'a str) -> impl Iterator<Item = TakenOut> + 'a {
         let known = self.homes.iter().flat_map(move |home| {
             let ends = |at: usize| !text[at..].starts_with(is_name_character);
@@ -133,19 +133,19 @@ fn is_name_character(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '-' | '.')
 }
 
-/// `/srv/home/x` and `~/home/x` are no homes.
+/// `/srv/home/x` and `~/home/x` are not home directories.
 fn starts_path(text: &str, at: usize) -> bool {
     !text[..at].ends_with(|before| is_name_character(before) || before == '~')
 }
 
-/// A piece of a text and what comes into its place.
+/// A range of a text and its replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct TakenOut {
     range: Range<usize>,
     by: &'static str,
 }
 
-/// Where two overlap, the first goes on to the end of both.
+/// Where two ranges overlap, the first covers both.
 fn replaced(text: &str, mut found: Vec<TakenOut>) -> String {
     if found.is_empty() {
         return text.to_owned();

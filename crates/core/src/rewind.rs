@@ -1,4 +1,5 @@
-//! What a rewind hides, brings back and tells. Pure; the session's task does it (`session::rewind`).
+//! Computes what a rewind hides, restores and reports. Pure; the session's task performs it
+//! (`session::rewind`).
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +12,16 @@ use crate::ports::snapshots::MoveOutcome;
 use crate::ports::store::SeqSpan;
 use crate::snapshot::{FileMove, FilePlan, MoveDirection};
 
-/// One rewind that can still be taken back; kept on the session's row as `rewinds`.
+/// One rewind that can still be undone; stored in the session's row as `rewinds`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RewindLayer {
-    /// The `hidden_at` of its messages; no two layers of a session share one.
+    /// The `hidden_at` of its messages; each layer of a session has its own.
     pub hidden_at: i64,
     /// Its first message.
     pub from_seq: i64,
     /// The seq behind its last message.
     pub before_seq: i64,
-    /// What became of the files, for the model that goes on; empty when there is nothing to tell.
+    /// What happened to the files, for the model that continues; empty if there is nothing to tell.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub files: String,
 }
@@ -32,36 +33,36 @@ impl RewindLayer {
     }
 }
 
-/// Files that follow a rewind, from before the first is touched until after the last; kept on the session's
-/// row as `moving_files`, so that whoever opens the session after a crash goes on.
+/// A move of files that follows a rewind, stored in the session's row as `moving_files` from before the first
+/// file is touched until after the last, so that the process that opens the session after a crash completes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MovingFiles {
     /// The rewind.
     pub layer: RewindLayer,
-    /// Back with it, or forward again.
+    /// Back for a rewind, forward for its undo.
     pub direction: MoveDirection,
 }
 
-/// What became of the files that tools had changed.
+/// What happened to the files that tools had changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MovedFiles {
-    /// They hold again what they held then.
+    /// Files with their former content again.
     pub restored: Vec<PathBuf>,
-    /// Somebody else changed them since; they are as they were before the rewind.
+    /// Files that another program has changed since; the rewind left them alone.
     pub conflicts: Vec<LeftFile>,
-    /// What could not be undone, and why.
+    /// What could not be restored, and why.
     pub not_covered: Vec<NotCovered>,
 }
 
 impl MovedFiles {
-    /// No file was touched, and none should have been.
+    /// Whether no file was touched and none needed to be.
     pub fn is_empty(&self) -> bool {
         self.restored.is_empty() && self.conflicts.is_empty() && self.not_covered.is_empty()
     }
 }
 
 impl FilePlan {
-    /// What became of the plan; one outcome for each move.
+    /// Turns the plan into results; one outcome for each move.
     pub(crate) fn moved(self, outcomes: Vec<MoveOutcome>) -> MovedFiles {
         let FilePlan { moves, conflicts, not_covered } = self;
         let mut moved = MovedFiles { restored: Vec::new(), conflicts, not_covered };
@@ -83,7 +84,7 @@ impl FilePlan {
 }
 
 impl MovedFiles {
-    /// For people, as Markdown; empty when there is nothing to tell.
+    /// Markdown for people; empty if there is nothing to tell.
     pub fn in_words(&self, root: &Path) -> String {
         let name = |path: &Path| {
             let path = path.strip_prefix(root).unwrap_or(path);
@@ -96,7 +97,7 @@ impl MovedFiles {
         }
         let conflict = |left: &LeftFile| format!("- {}: {}", name(&left.path), left.reason);
         if !self.conflicts.is_empty() {
-            // Where commands ran whose writes are not known, they may have been the agent's own.
+            // If commands ran whose writes are unknown, the changes may have been the agent's own.
             lines.push(match self.not_covered.is_empty() {
                 true => "Changed by others since, and left as they are:".to_owned(),
                 false => {
@@ -116,7 +117,7 @@ impl MovedFiles {
         lines.join("\n")
     }
 
-    /// A line for each reason, with everything that it holds for; nothing is named twice.
+    /// One line per reason with everything it applies to; names nothing twice.
     fn not_covered_for_each_reason(
         &self,
         kind: NotCoveredKind,
@@ -139,7 +140,7 @@ const CALLS_NOT_COVERED: &str = "Commands and other calls may have changed files
                                  those before you rely on them:";
 const FILES_LEFT: &str = "Could not be put back; look at them before you rely on them:";
 
-/// What a model is told of rewinds that hold from now on; `None` where nothing shows that there were any.
+/// What a model is told of rewinds in force; `None` if nothing in the conversation shows that there were any.
 pub(crate) fn told_to_model(layers: &[RewindLayer], goes_on: ConversationGoesOn) -> Option<String> {
     let files: Vec<&str> =
         layers.iter().map(|layer| layer.files.as_str()).filter(|told| !told.is_empty()).collect();
@@ -157,10 +158,10 @@ pub(crate) fn told_to_model(layers: &[RewindLayer], goes_on: ConversationGoesOn)
 const TAKEN_BACK: &str = "The user took back what came after this point: those messages are gone.";
 const READ_AGAIN: &str = "Read a file before you rely on what it holds.";
 
-/// What became of the files of a rewind where no snapshots are kept.
+/// The text about files on a host without snapshots.
 pub(crate) const NOTHING_PUT_BACK: &str = "No file was put back: what was changed since is still there.";
 
-/// Whether anything is left of the conversation.
+/// Whether any of the conversation is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConversationGoesOn {
     Anew,
@@ -179,7 +180,7 @@ pub struct LeftFile {
 /// A file or a call whose changes no snapshot covers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCovered {
-    /// A path, or how the call looked.
+    /// A path, or the title of a call.
     pub what: String,
     /// Which of the two.
     pub kind: NotCoveredKind,
@@ -187,37 +188,37 @@ pub struct NotCovered {
     pub reason: String,
 }
 
-/// What it is that no snapshot covers.
+/// What a snapshot does not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotCoveredKind {
-    /// A call, whatever it changed.
+    /// A call, with all that it changed.
     Call,
     /// One file.
     File,
 }
 
-/// A rewind that was made.
+/// A completed rewind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rewound {
-    /// The prompt that was gone back to.
+    /// The prompt to which the session went back.
     pub message_id: MessageId,
-    /// The prompt as it was sent.
+    /// The prompt as the user sent it.
     pub parts: Vec<Part>,
-    /// How many messages are hidden now that were not before.
+    /// How many more messages are hidden now.
     pub hidden: u64,
     /// `None`: this host keeps no snapshots.
     pub files: Option<MovedFiles>,
-    /// Every entry below belongs before the answer: those who look on are told first.
+    /// Clients have to get every entry below this index before the answer to the rewind.
     pub after_index: u64,
 }
 
-/// A rewind that was taken back.
+/// An undone rewind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unrewound {
     /// How many messages are visible again.
     pub restored: u64,
     /// `None`: this host keeps no snapshots.
     pub files: Option<MovedFiles>,
-    /// Every entry below belongs before the answer: those who look on are told first.
+    /// Clients have to get every entry below this index before the answer.
     pub after_index: u64,
 }

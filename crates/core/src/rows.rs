@@ -1,4 +1,4 @@
-//! Parts as rows: the one place that fills the columns of a part.
+//! Parts as rows; only this file fills the columns of a part.
 
 use crate::ids::{Ids, MessageId, PartId, SessionId};
 use crate::part::Part;
@@ -34,7 +34,7 @@ pub(crate) fn of_part(
     })
 }
 
-/// Rows for all parts of a message that is stored at once.
+/// Rows for all parts of a message that is stored in one go.
 pub(crate) fn of_message(
     session_id: &SessionId,
     message_id: &MessageId,

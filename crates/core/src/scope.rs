@@ -1,5 +1,5 @@
-//! The capability check: what a session may reach without its user's word. Lexical; tools check the real path
-//! again at use.
+//! The capability check: what a session may reach without the user's permission. Compares paths as text; tools
+//! check the real path again when they open it.
 
 mod guarded;
 
@@ -14,19 +14,19 @@ pub use guarded::{
     Where,
 };
 
-/// What the grant says of one access.
+/// Whether an access is within what the session may reach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessReach {
-    /// Within a directory of the session, or one that was granted.
+    /// In a directory of the session, or in one that the user granted.
     Inside,
-    /// Outside of every root: the user may grant this place, the directory of a file or, where that holds too
-    /// much, the file itself.
+    /// Outside of every root. The user may grant this place: the directory of a file, or the file itself if its
+    /// directory holds too much.
     Outside(PathBuf),
-    /// Refused without asking, with the reason.
+    /// Refused without a question, with the reason.
     Protected(String),
 }
 
-/// The hosts of the network lie in no directory: rules decide about them.
+/// Hosts on the network lie in no directory: rules decide about them.
 pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> AccessReach {
     let guarded = &workspace.guarded;
     let (path, refused) = match access {
@@ -46,7 +46,7 @@ pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Acc
     if workspace.roots().chain(granted).any(|root| path.starts_with(root)) {
         return AccessReach::Inside;
     }
-    // What belongs to skills is meant to be read, and nothing else.
+    // Files of skills may be read, nothing more.
     let is_read = matches!(access, Access::ReadPath(_));
     if is_read && workspace.skills.directories.iter().any(|directory| path.starts_with(directory)) {
         return AccessReach::Inside;
@@ -57,21 +57,22 @@ pub fn reach(access: &Access, workspace: &Workspace, granted: &[PathBuf]) -> Acc
     })
 }
 
-/// What is granted for a file: its directory, unless that holds things that have nothing to do with it.
+/// The place to grant for a file: its directory, unless that also holds unrelated things.
 fn place_of(path: &Path, workspace: &Workspace) -> PathBuf {
     let parent = path.parent().filter(|parent| is_grantable(parent, workspace));
     parent.unwrap_or(path).to_path_buf()
 }
 
-/// Directories of the system in which commands have their own or nothing: no grant reaches them, nor what lies
-/// below.
+/// System directories that a command sees in a version of its own or not at all: no grant reaches them or
+/// anything below.
 const NEVER: [&str; 5] = ["/proc", "/sys", "/dev", "/run", "/var/run"];
 
-/// Directories that all users or all homes share.
+/// Directories shared by all users or all homes.
 const SHARED: [&str; 5] = ["/var/tmp", "/private/tmp", "/private/var", "/home", "/Users"];
 
-/// Whether a place can be granted with everything below it. Not the top of the machine, not a home or what
-/// holds homes, not what holds a root of the session: those hold other people's things and other projects.
+/// Whether the user can grant a place with everything below it. Not the root of the file system, not a home or
+/// a directory of homes, not a directory that contains a root of the session: those hold other people's files
+/// and other projects.
 pub(crate) fn is_grantable(place: &Path, workspace: &Workspace) -> bool {
     let is_top = place.parent().is_none_or(|parent| parent.parent().is_none());
     let is_home = |path: &Path| {

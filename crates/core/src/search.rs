@@ -1,5 +1,5 @@
-//! What of a part can be searched for: the words of people and models, and what calls asked for and gave back.
-//! Finds nothing itself.
+//! Decides which text of a part can be searched: the words of people and models, and the input and output of
+//! calls. Does not search.
 
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ pub fn searched_text(row: &PartRow) -> Option<String> {
     (!text.trim().is_empty()).then_some(text)
 }
 
-/// By the columns alone: most rows of a live run are not worth being parsed.
+/// Checks only the columns: most rows of a live run are not worth parsing.
 fn may_have_words(row: &PartRow) -> bool {
     match (row.tool_state, row.kind.strip_prefix("data-")) {
         (Some(state), _) => ToolState::parse(state).is_some_and(ToolState::is_settled),
@@ -92,7 +92,7 @@ fn data_text(name: &str, data: &Value) -> String {
     }
 }
 
-/// Its title, what it was told to do, and the beginning of what came of it.
+/// Its title, its arguments, and the beginning of its result.
 fn call_text(tool: &ToolPart) -> String {
     let shown = tool.tool_metadata.as_ref().and_then(own);
     let title = shown.and_then(|shown| shown.get("title")).and_then(Value::as_str).unwrap_or(&tool.tool_name);
@@ -109,7 +109,7 @@ fn call_text(tool: &ToolPart) -> String {
     text.text
 }
 
-/// Strings on lines of their own, up to a size.
+/// Strings on separate lines, up to a size.
 struct Gathered {
     text: String,
     most: usize,
@@ -125,7 +125,7 @@ impl Gathered {
         self.text.push_str(&piece[..piece.floor_char_boundary(room)]);
     }
 
-    /// Only what is text: keys and numbers are the same in every call.
+    /// Adds only strings: keys and numbers are the same in every call.
     fn add_values(&mut self, value: &Value) {
         match value {
             Value::String(piece) => self.add(without_data(piece)),
@@ -136,7 +136,7 @@ impl Gathered {
     }
 }
 
-/// Nobody looks for the digits of a picture.
+/// Users do not search for the base64 of a picture.
 fn without_data(piece: &str) -> &str {
     let is_data = piece.starts_with("data:") && piece.contains(";base64,");
     if is_data { "" } else { piece }

@@ -1,6 +1,7 @@
-//! What the model knows of files: what each held when the model last read or wrote it. Touches no file.
+//! What the model knows about files: what each held when the model last read or wrote it. Does not look at
+//! files.
 //!
-//! It is derived from the results of calls, so that it holds after a restart as well.
+//! Derived from the results of calls, so that it survives a restart.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,40 +16,40 @@ use crate::part::ToolPart;
 /// One file as a call saw it or left it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
-    /// Every link followed.
+    /// With all links resolved.
     pub path: PathBuf,
-    /// A short name for the content; tools make and compare it.
+    /// A short digest of the content; tools make and compare it.
     pub digest: String,
     /// `None`: all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lines: Option<SeenLines>,
 }
 
-/// The lines of a file that were shown, counted from 0; `end` is not one of them.
+/// The lines of a file that the model saw, counted from 0; `end` is excluded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenLines {
     /// The first line.
     pub first: u64,
     /// One past the last.
     pub end: u64,
-    /// Of the file, where that is known.
+    /// How many lines the file has, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
 }
 
-/// What is known of each file, in a conversation.
+/// What a conversation says about each file.
 pub type Sights = HashMap<PathBuf, Known>;
 
 /// What the model knows of one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Known {
     digest: String,
-    /// The parts that were shown; `None`: all of it.
+    /// The parts that the model saw; `None`: all of it.
     parts: Option<Vec<SeenLines>>,
 }
 
 impl Known {
-    /// What is known after one more sight.
+    /// The knowledge after one more sight.
     pub(crate) fn with(before: Option<&Self>, sight: &Sight) -> Self {
         let same = before.filter(|known| known.digest == sight.digest);
         let parts = match (same.map(|known| &known.parts), sight.lines) {
@@ -60,7 +61,7 @@ impl Known {
     }
 }
 
-/// Whether parts show every line.
+/// Whether these parts together cover every line.
 fn covers_all(parts: &[SeenLines]) -> bool {
     let Some(total) = parts.iter().find_map(|part| part.total) else { return false };
     let mut sorted = parts.to_vec();
@@ -69,34 +70,34 @@ fn covers_all(parts: &[SeenLines]) -> bool {
     sorted.iter().fold(0, reached) >= total
 }
 
-/// What is known of files in one turn. Why a lock: calls that only read run side by side.
+/// What the model knows about files during one turn. Why a lock: calls that only read run at the same time.
 #[derive(Debug, Default)]
 pub struct SeenFiles {
     before: Arc<Sights>,
     since: Mutex<Sights>,
-    /// Files of which it knew before, and no longer does.
+    /// Files that it knew before and no longer knows.
     forgotten: Mutex<HashSet<PathBuf>>,
-    /// What files held that the model changed although others had, and was told so.
+    /// Contents of files that the model changed after others had changed them, and about which it was told.
     told: Mutex<HashMap<PathBuf, String>>,
 }
 
 impl SeenFiles {
-    /// At the beginning of a turn: what the conversation says.
+    /// Starts a turn with what the conversation says.
     pub fn of(before: Arc<Sights>) -> Self {
         Self { before, ..Self::default() }
     }
 
-    /// What a file held; `None` if the model has not seen it.
+    /// The digest of a file's content; `None` if the model has not seen it.
     pub fn digest(&self, path: &Path) -> Option<String> {
         self.known(path).map(|known| known.digest)
     }
 
-    /// Whether the model was shown only some lines of a file.
+    /// Whether the model saw only some lines of a file.
     pub fn is_partial(&self, path: &Path) -> bool {
         self.known(path).is_some_and(|known| known.parts.is_some())
     }
 
-    /// The model has seen this.
+    /// Records that the model has seen this.
     pub fn note(&self, sight: Sight) {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let before = since.get(&sight.path).or_else(|| self.known_before(&sight.path));
@@ -104,12 +105,12 @@ impl SeenFiles {
         since.insert(sight.path, known);
     }
 
-    /// The model was told that others had changed a file, which holds this now.
+    /// Records that the model was told that others had changed this file, which now has this content.
     pub fn note_told(&self, path: PathBuf, digest: String) {
         self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(path, digest);
     }
 
-    /// Whether it was told of all that others did to a file that holds this.
+    /// Whether the model was told of all changes by others to a file with this content.
     pub fn was_told(&self, path: &Path, digest: &str) -> bool {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.get(path).is_some_and(|told| told == digest)
@@ -125,7 +126,7 @@ impl SeenFiles {
         self.before.get(path).filter(|_| !forgotten.contains(path))
     }
 
-    /// Knows no longer what is missing in the conversation as it is sent from now on.
+    /// Forgets what the conversation, as it is sent from now on, no longer contains.
     pub(crate) fn forget(&self, before: &Sights, now: &Sights) {
         let lost: Vec<&PathBuf> = before.keys().filter(|path| !now.contains_key(*path)).collect();
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,7 +136,7 @@ impl SeenFiles {
     }
 }
 
-/// What the result of a call says about files.
+/// The sights in the result of a call.
 pub(crate) fn sights(tool: &ToolPart) -> impl Iterator<Item = Sight> + '_ {
     let metadata = tool.tool_metadata.as_ref().and_then(|metadata| own(metadata)?.get("metadata"));
     let listed = metadata.and_then(|metadata| metadata.get("seen")).and_then(Value::as_array);

@@ -72,7 +72,7 @@ pub(crate) mod title;
 pub(crate) mod turning_back;
 mod waiting;
 
-/// What the client of a prompt does itself for its turn, if anything.
+/// The client of a prompt, if it does some work for its turn itself.
 pub(crate) type ClientSide = Option<Arc<dyn Delegate>>;
 
 type Reply<T> = oneshot::Sender<Result<T, HubError>>;
@@ -99,7 +99,7 @@ pub(crate) struct Session {
     news: UntoldNews,
     foreign: ToldAgent,
     titling: Titling,
-    /// Where contents of files are kept; `None` on a host without snapshots.
+    /// Keeps contents of files; `None` on a host without snapshots.
     snapshots: Option<Arc<SnapshotShelf>>,
     participants: Participants,
     status: SessionStatus,
@@ -187,7 +187,7 @@ impl Session {
                 break;
             }
         }
-        // Whoever still waits learns that the session is closed: their channel ends.
+        // Callers that still wait learn that the session is closed, because their channels end.
     }
 
     async fn take_note(&mut self, happened: Happened) {
@@ -310,13 +310,13 @@ impl Session {
         Then::GoOn
     }
 
-    /// What was configured for it, and for whom it works.
+    /// Reads the project's settings and finds the sessions that this one works for.
     async fn learn_surroundings(&mut self) {
         self.learn_project().await;
         self.learn_lineage().await;
     }
 
-    /// Takes what the store says as the state of this session.
+    /// Takes the stored state as the state of this session.
     pub(crate) fn adopt(&mut self, record: SessionRecord) {
         if record.row.metadata.child_of().is_none() {
             self.authority.adopt(&record.row);
@@ -328,7 +328,7 @@ impl Session {
         self.enforce_approval();
         self.conversation.set_last_seq(record.last_seq);
         self.hub.histories.forget(&self.id);
-        // It was made from the row as it was.
+        // The setup was made from the previous row.
         self.setup.forget();
     }
 
@@ -346,12 +346,12 @@ impl Session {
     }
 
     pub(crate) fn publish(&self, kind: EventKind) {
-        // Nobody listening is fine.
+        // It is fine if there is no listener.
         drop(self.hub.events.send(HubEvent { session_id: self.id.clone(), kind }));
     }
 }
 
 fn answer<T>(reply: Reply<T>, result: Result<T, HubError>) {
-    // A caller that went away needs no answer.
+    // A caller that is gone needs no answer.
     drop(reply.send(result));
 }

@@ -1,5 +1,5 @@
-//! Skills: texts that a model asks for when it needs them. The prompt has their names and what they are for, a
-//! tool gives the rest. Pure; reads no file.
+//! Skills: texts that a model loads when it needs them. The prompt has only their names and purposes; a tool
+//! returns the text. Pure; reads no file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -11,32 +11,32 @@ use crate::limits::{
     SKILL_NAME_CHARACTERS,
 };
 
-/// The file that a skill is.
+/// The name of a skill's file.
 pub const FILE_NAME: &str = "SKILL.md";
 
-/// One skill as its front matter describes it.
+/// One skill, as its front matter describes it.
 #[derive(Debug)]
 pub struct Skill {
-    /// As it is asked for.
+    /// The name under which a model loads it.
     pub name: Arc<str>,
-    /// One line, as short as every reader has it.
+    /// One line, cut in the same way for every reader.
     pub description: Arc<str>,
     /// Keys of its file that are nearly known ones.
     pub slips: Vec<FrontMatterError>,
     /// The `SKILL.md`.
     pub path: PathBuf,
-    /// Every link followed.
+    /// The same with all links resolved.
     pub real: PathBuf,
-    /// Read when it is first asked for; whoever reads files fills it.
+    /// Read on first use; the code that reads files fills it.
     pub body: OnceLock<Arc<str>>,
 }
 
-/// The skills of a session, those that win first, each name once.
+/// The skills of a session, those with precedence first, each name once.
 #[derive(Debug, Default)]
 pub struct Skills {
-    /// In the order in which the model is told of them.
+    /// In the order in which the model sees them.
     pub list: Vec<Arc<Skill>>,
-    /// Directories outside of the workspace that hold them: they may be read without a question.
+    /// Directories outside of the workspace that contain skills: calls may read them without a question.
     pub directories: Vec<PathBuf>,
 }
 
@@ -57,8 +57,8 @@ impl Eq for Skills {}
 const KEYS: [&str; 2] = ["name", "description"];
 
 impl Skill {
-    /// From the beginning of its file, at least the front matter. The directory names it where nothing else
-    /// does.
+    /// Parses the beginning of a skill's file, which has to contain the front matter. Without a name there, the
+    /// directory's name is used.
     pub fn parse(path: &Path, real: PathBuf, text: &str) -> Result<Self, FrontMatterError> {
         let front = FrontMatter::parse(text)?;
         let of_directory = path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
@@ -84,12 +84,12 @@ impl Skill {
         })
     }
 
-    /// Where files beside it are, as the model can name them.
+    /// The directory with the files beside it, as the model can name it.
     pub fn directory(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 
-    /// The body as a model gets it.
+    /// The body in the form that a model gets.
     pub fn block(&self, body: &str) -> String {
         // A body can't end its own block early.
         let body = body.trim().replace("</skill_content", "<\\/skill_content");
@@ -104,13 +104,13 @@ impl Skill {
 
 const BAD_NAME: &str = "`name` must be 1 to 64 letters, digits, `-`, `_`, `.` or `:`";
 
-/// Whether a command can be typed by this name.
+/// Whether a name can be typed as a command.
 pub fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ':');
     !name.is_empty() && name.chars().count() <= SKILL_NAME_CHARACTERS && name.chars().all(is_plain)
 }
 
-/// A description as lists have it.
+/// A description in the form for lists.
 pub(crate) fn short_line(description: &str) -> String {
     let line = description.split_whitespace().collect::<Vec<_>>().join(" ");
     shortened(&legible_line(&line), SKILL_DESCRIPTION_CHARACTERS)
@@ -127,7 +127,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 impl Skills {
-    /// There are none.
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -142,9 +142,9 @@ impl Skills {
         self.list.iter().find(|skill| *skill.name == *name)
     }
 
-    /// The section of the system prompt beside a model of this window; empty without skills. Where all of it
-    /// would be too long, every description is cut to the same length; where even names are too many, the last
-    /// are left out and counted.
+    /// The section of the system prompt for a model with this window; empty without skills. If the section
+    /// would be too long, every description is cut to the same length; if even the names are too many, the last
+    /// ones are left out and counted.
     pub fn section(&self, window: u64) -> String {
         if self.is_empty() {
             return String::new();
@@ -187,7 +187,7 @@ impl Skills {
     }
 }
 
-/// Characters that are tried for descriptions, the most first.
+/// The lengths that are tried for descriptions, the longest first.
 const WIDTHS: [usize; 7] = [SKILL_DESCRIPTION_CHARACTERS, 160, 120, 80, 60, 40, 0];
 
 fn bytes(lines: &[String]) -> usize {

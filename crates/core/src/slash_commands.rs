@@ -1,13 +1,13 @@
-//! Slash commands: a prompt that begins with `/name` of a known command. Some are run by the session and never
-//! sent to a model; others stand for a longer prompt, which the model gets in their place. One of an unknown
-//! name is text like any other, unless it is so like a known one that it must be a slip: that is answered with
-//! the one that was meant.
+//! Slash commands: a prompt that begins with `/name` of a known command. The session runs some of them itself
+//! and never sends these to a model; others stand for a longer prompt, which the model gets in their place. An
+//! unknown name makes a prompt ordinary text, unless it is so similar to a known one that it must be a typing
+//! error: then the answer names the intended command.
 //!
 //! A command is recognised before its message is admitted and stored as `data-command {name, arguments, text}`
-//! in the place of the text; with `expansion` where it becomes a prompt, and with `agent` and `model` where
-//! others than the session's own answer it. One that is run has its turn as any prompt, so that the order of a
-//! conversation holds for commands too; its answer is a message of its own, which no model is shown. What each
-//! does is in `session::commands`.
+//! in the place of the text; with `expansion` where it becomes a prompt, and with `agent` and `model` if these
+//! differ from the session's own. A command that the session runs has a turn like any prompt, so that commands
+//! keep their place in the conversation; its answer is a message of its own, which no model sees.
+//! `session::commands` implements them.
 
 mod of_agent;
 
@@ -31,13 +31,13 @@ use crate::skills::Skill;
 /// The command that summarises the conversation.
 const COMPACT: &str = "compact";
 
-/// What a client says that summarises by a method of its own.
+/// The prompt of a client that asks for a summary through a method of its own.
 pub fn compact_prompt(keep: &str) -> Prompt {
     let text = format!("/{COMPACT} {keep}").trim_end().to_owned();
     Prompt { parts: vec![Part::Text { text, state: None, provider_metadata: None }], ..Prompt::default() }
 }
 
-/// What a command does with the words behind its name; gives the answer to the user, as Markdown.
+/// What a command does with its arguments; returns the answer to the user, as Markdown.
 pub(crate) type RunCommand = for<'a> fn(&'a mut Session, &'a str) -> BoxFuture<'a, Result<String, HubError>>;
 
 /// One command that can be typed.
@@ -52,18 +52,18 @@ pub struct SlashCommand {
     pub(crate) action: CommandAction,
 }
 
-/// What becomes of a command.
+/// What happens with a command.
 #[derive(Clone, Debug)]
 pub(crate) enum CommandAction {
-    /// The session does it itself, at once, in its task.
+    /// The session runs it at once, in its own task.
     Run(RunCommand),
-    /// A model does it, in a task of its own: the conversation is summarised.
+    /// A model runs it, in a task of its own: it summarises the conversation.
     Compaction,
     /// It becomes a prompt.
     Template(Arc<CommandTemplate>),
-    /// It names a skill, and what is to be done with it.
+    /// It names a skill to load, and what to do with it.
     Skill(Arc<Skill>),
-    /// It becomes a prompt that a server writes out.
+    /// It becomes a prompt that its server writes out.
     OfServer(Arc<ServerPrompt>),
     /// The agent, which lives elsewhere, knows it by this name.
     OfAgent(Arc<str>),
@@ -126,7 +126,7 @@ pub struct SlashCommands(Arc<[SlashCommand]>);
 pub(crate) struct Invocation {
     pub(crate) name: String,
     pub(crate) arguments: String,
-    /// Parts of the message beside the command.
+    /// How many parts the message has beside the command.
     pub(crate) attachments: usize,
 }
 
@@ -212,18 +212,18 @@ static BUILT_IN: LazyLock<SlashCommands> = LazyLock::new(|| {
 });
 
 impl SlashCommands {
-    /// Those that every session has.
+    /// The commands of every session.
     pub fn built_in() -> Self {
         BUILT_IN.clone()
     }
 
-    /// These, and behind them what files add: templates, then skills. A name means the first that has it.
+    /// Adds the commands of files: templates, then skills. Of several with one name, the first counts.
     pub(crate) fn with(&self, found: &FoundKnowledge) -> Self {
         let templates = found.templates.iter().cloned().map(SlashCommand::of_template);
         self.and(templates.chain(found.skills.list.iter().map(SlashCommand::of_skill)))
     }
 
-    /// These, and behind them the prompts of servers.
+    /// Adds the prompts of servers.
     pub(crate) fn with_prompts(&self, prompts: &[ServerPrompt]) -> Self {
         if prompts.is_empty() { self.clone() } else { self.and(prompts.iter().map(SlashCommand::of_server)) }
     }
@@ -238,13 +238,13 @@ impl SlashCommands {
         Self(commands.into())
     }
 
-    /// Those of a session whose agent keeps its own context.
+    /// The commands of a session whose agent manages its own context.
     pub(crate) fn without_compaction(&self) -> Self {
         let is_other = |command: &&SlashCommand| !matches!(command.action, CommandAction::Compaction);
         Self(self.0.iter().filter(is_other).cloned().collect())
     }
 
-    /// All of them, in the order in which they are listed.
+    /// All commands, in the order of lists.
     pub fn iter(&self) -> impl Iterator<Item = &SlashCommand> {
         self.0.iter()
     }
@@ -253,9 +253,9 @@ impl SlashCommands {
         self.0.iter().find(|command| *command.name == *name)
     }
 
-    /// The command that was meant by a name that none has.
+    /// The command that the user probably meant by an unknown name.
     pub(crate) fn slip_of(&self, name: &str) -> Option<&SlashCommand> {
-        // That is a path.
+        // This is a path.
         if name.contains(['/', '.']) {
             return None;
         }
@@ -263,8 +263,8 @@ impl SlashCommands {
         self.find(near)
     }
 
-    /// The parts of a prompt with a command recognised that the session runs itself, as they are stored. Others
-    /// are recognised when they get to their turn.
+    /// The parts of a prompt in their stored form, with a command recognised if the session runs it itself.
+    /// Others are recognised when their turn starts.
     pub(crate) fn resolve(&self, parts: Vec<Part>) -> Vec<Part> {
         let Some(typed) = TypedCommand::of(&parts) else { return parts };
         match self.find(typed.name).map(|command| &command.action) {
@@ -283,27 +283,27 @@ impl SlashCommands {
     }
 }
 
-/// Whether all of a session's commands are known yet: files are read for some.
+/// Whether all commands of a session are known yet: some come from files.
 #[derive(Clone, Debug)]
 pub(crate) enum KnownCommands {
     Looking,
     All(SlashCommands),
 }
 
-/// What can be typed in a session, now and later.
+/// The available commands of a session, now and later.
 #[derive(Clone, Debug)]
 pub struct CommandsFeed(pub(crate) watch::Receiver<KnownCommands>);
 
 impl CommandsFeed {
-    /// All of them; those that every session has where the rest takes too long.
+    /// All commands; only those of every session if reading the rest takes too long.
     pub async fn first(&mut self) -> SlashCommands {
         let known = self.0.wait_for(|known| matches!(known, KnownCommands::All(_)));
-        // A session that has ended knows no more than this either.
+        // A session that has ended knows no more commands either.
         drop(tokio::time::timeout(COMMANDS_WAIT, known).await);
         self.now()
     }
 
-    /// Waits until they have become others; for ever where that can't be any more.
+    /// Waits until the commands have changed; waits indefinitely if they can't change any more.
     pub async fn changed(&mut self) -> SlashCommands {
         match self.0.changed().await {
             Ok(()) => self.now(),
@@ -319,7 +319,7 @@ impl CommandsFeed {
     }
 }
 
-/// The same parts with another first one.
+/// Replaces the first of the parts.
 pub(crate) fn in_first_place(mut parts: Vec<Part>, part: Part) -> Vec<Part> {
     if let Some(first) = parts.first_mut() {
         *first = part;
@@ -364,7 +364,7 @@ impl<'a> TypedCommand<'a> {
         Some(Self { name, arguments: arguments.trim(), text })
     }
 
-    /// The part that is stored for it.
+    /// The part that stands for it in the stored message.
     pub(crate) fn part(&self, expansion: Option<String>, choice: &TurnChoice) -> Part {
         let Self { name, arguments, text } = self;
         let mut data = Map::new();
@@ -383,17 +383,17 @@ fn field<'a>(part: &'a Part, key: &str) -> Option<&'a str> {
     part.data(DataName::Command)?.get(key)?.as_str()
 }
 
-/// What a model gets in the place of a command; `None` for what is no such command.
+/// What a model gets in place of a command; `None` if the part is no such command.
 pub fn expansion(part: &Part) -> Option<&str> {
     field(part, "expansion")
 }
 
-/// A command that becomes a prompt, as its user typed it.
+/// A command that becomes a prompt, in the user's words.
 pub(crate) fn typed_text(part: &Part) -> Option<&str> {
     expansion(part).and_then(|_| field(part, "text"))
 }
 
-/// A command as it was typed: what it becomes may be something else the next time it is written out.
+/// A command in the user's words: its expansion may differ the next time.
 pub(crate) fn as_typed(part: Part) -> Part {
     match typed_text(&part) {
         Some(text) => Part::Text { text: text.to_owned(), state: None, provider_metadata: None },
@@ -401,13 +401,13 @@ pub(crate) fn as_typed(part: Part) -> Part {
     }
 }
 
-/// Who answers a message, where a command in it says so.
+/// The agent and model that answer a message, if a command in it names them.
 pub(crate) fn choice(parts: &[Part]) -> TurnChoice {
     let said = |key: &str| parts.first().and_then(|part| field(part, key)).map(str::to_owned);
     TurnChoice { agent: said("agent"), model: said("model") }
 }
 
-/// The command that a stored message is and that its session runs, if it is one.
+/// The command in a stored message, if its session runs it.
 pub(crate) fn invocation(parts: &[Part]) -> Option<Invocation> {
     let part = parts.first()?;
     if expansion(part).is_some() {

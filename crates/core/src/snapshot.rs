@@ -1,8 +1,8 @@
-//! Snapshots of files: what a call found and what it left, and where a rewind moves them. Pure; tools read and
-//! write files (`ports::snapshots`), contents are blobs.
+//! Snapshots of files: the states before and after a call, and how a rewind moves files between them. Pure;
+//! tools read and write the files (`ports::snapshots`), contents are blobs.
 //!
-//! Stored before the call changes anything, as a part of its answer under the id of the call: `data-snapshot
-//! {title, files, uncovered?, child?}`.
+//! Stored before the call changes anything, as a part of its answer with the call's id: `data-snapshot {title,
+//! files, uncovered?, child?}`.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub use shelf::{SnapshotShelf, owner};
 
 pub(crate) const PART_KIND: &str = "data-snapshot";
 
-/// What is at a path.
+/// The state of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub enum FileState {
@@ -30,12 +30,12 @@ pub enum FileState {
     Absent,
     /// A file.
     File {
-        /// Names the content: by its bytes on a disk, by its text where a client keeps it.
+        /// Digest of the content: of its bytes on a disk, of its text if a client keeps it.
         digest: String,
-        /// Of the kept bytes, where that is another.
+        /// Digest of the stored bytes, if it differs.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         blob: Option<String>,
-        /// Its permissions, where the system has such.
+        /// Its permissions, if the system has any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mode: Option<u32>,
     },
@@ -44,7 +44,7 @@ pub enum FileState {
         /// Where it leads.
         target: PathBuf,
     },
-    /// It was not kept.
+    /// Its content was not stored.
     Unkept {
         /// Why.
         reason: String,
@@ -52,7 +52,7 @@ pub enum FileState {
 }
 
 impl FileState {
-    /// Whether nothing but the mode differs. Modes are the user's: no tool changes that of a file.
+    /// Whether nothing but the mode differs. The user sets modes: no tool changes that of a file.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Absent, Self::Absent) => true,
@@ -63,14 +63,14 @@ impl FileState {
     }
 }
 
-/// Who keeps a file.
+/// What holds the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKeeper {
     /// The disk.
     #[default]
     Disk,
-    /// The editor of a client, which has texts that are not on the disk.
+    /// The editor of a client, whose text may differ from the disk.
     Client,
 }
 
@@ -83,17 +83,17 @@ impl FileKeeper {
 /// One file of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSnapshot {
-    /// Absolute, links followed.
+    /// An absolute path with links resolved.
     pub path: PathBuf,
-    /// Who keeps it.
+    /// What holds the file.
     #[serde(default, skip_serializing_if = "FileKeeper::is_disk")]
     pub keeper: FileKeeper,
-    /// What was there before the call.
+    /// Its state before the call.
     pub before: FileState,
-    /// `None`: the call has not ended, or it was not possible to look when it had.
+    /// Its state after the call; `None`: the call has not ended, or its state could not be read then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<FileState>,
-    /// Directories above it that the call has to make.
+    /// How many directories above it the call has to create.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub made_directories: usize,
 }
@@ -102,18 +102,18 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What a call changes.
+/// The files that a call changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallSnapshot {
-    /// How the call looks.
+    /// The title of the call.
     pub title: String,
-    /// What was looked at before the call changed it.
+    /// The files that were read before the call changed them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<FileSnapshot>,
-    /// Why the call may have changed more than these.
+    /// Why the call may have changed more than these files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uncovered: Option<String>,
-    /// The session of the subagent that the call started: what that changed is told there.
+    /// The session of the subagent that the call started; it has the subagent's changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<SessionId>,
 }
@@ -125,43 +125,43 @@ impl CallSnapshot {
     }
 }
 
-/// Where files are moved to.
+/// The direction of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MoveDirection {
-    /// To what they held before the calls.
+    /// To the state before the calls.
     Back,
-    /// To what the calls had left.
+    /// To the state after the calls.
     Forward,
 }
 
-/// A file that is to hold something else, if it holds what it is expected to.
+/// A file that has to change its content, if it has the expected one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMove {
     /// The file.
     pub path: PathBuf,
-    /// Who keeps it.
+    /// What holds the file.
     pub keeper: FileKeeper,
-    /// What it is expected to hold.
+    /// The expected state.
     pub from: FileState,
-    /// What it is to hold.
+    /// The wanted state.
     pub to: FileState,
-    /// Directories above it that go with it when it goes, if nothing else is in them.
+    /// How many directories above it to remove together with it, if they are empty.
     pub made_directories: usize,
 }
 
-/// What is to be done to the files of some calls.
+/// What to do with the files of some calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FilePlan {
-    /// In the order in which they have to be done.
+    /// The moves, in the order in which they have to run.
     pub moves: Vec<FileMove>,
-    /// Files that somebody else has changed since.
+    /// Files that another program has changed since.
     pub conflicts: Vec<LeftFile>,
-    /// What no snapshot covers.
+    /// Changes that no snapshot covers.
     pub not_covered: Vec<NotCovered>,
 }
 
-/// The moves of calls that are rewound or brought back; the calls come in their order.
+/// Plans the moves for calls that are rewound or brought back; the calls are in order.
 pub fn plan(calls: &[CallSnapshot], direction: MoveDirection) -> FilePlan {
     let mut plan = FilePlan::default();
     let mut order: Vec<&Path> = Vec::new();
@@ -183,14 +183,15 @@ pub fn plan(calls: &[CallSnapshot], direction: MoveDirection) -> FilePlan {
         plan.add(path, &chains[path], direction);
     }
     if direction == MoveDirection::Back {
-        // A file that a call made before others goes after them: its directory is empty only then.
+        // Reversed, so that a directory is empty before it is removed: a file that was created first is removed
+        // last.
         plan.moves.reverse();
     }
     plan
 }
 
 impl FilePlan {
-    /// One file: as far back as each call found what the one before it had left.
+    /// Plans one file: goes back as long as each call found the state that the previous one left.
     fn add(&mut self, path: &Path, chain: &[&FileSnapshot], direction: MoveDirection) {
         let [.., last] = chain else { return };
         let mut first = chain.len() - 1;

@@ -1,4 +1,4 @@
-//! The spans of a turn: where each hangs, and how it is told when it ends. Made only on hosts that measure; on
+//! The spans of a turn: the parent of each, and its report when it ends. Only hosts that measure have them; on
 //! others there is no `TurnTrace`, and nothing is allocated for one.
 
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use crate::turn::{FailureKind, TurnEnd};
 
 pub(crate) mod keys;
 
-/// Makes spans and tells of them.
+/// Makes spans and reports them.
 #[derive(Clone, Debug)]
 pub(crate) struct SpanMaker {
     pub(crate) telemetry: Arc<dyn Telemetry>,
@@ -49,11 +49,11 @@ impl SpanMaker {
     }
 }
 
-/// A span under way. One that is dropped without its end was aborted.
+/// A span that has not ended. Dropping it without an end reports it as aborted.
 #[derive(Debug)]
 pub(crate) struct OpenSpan {
     maker: SpanMaker,
-    /// `None` once it was told.
+    /// `None` once it was reported.
     span: Option<Box<FinishedSpan>>,
 }
 
@@ -82,7 +82,7 @@ impl OpenSpan {
         }
     }
 
-    /// What somebody said; not even made where it is not wanted.
+    /// What a person, model or tool said; `content` is not called if the host does not want it.
     pub(crate) fn set_content(&mut self, key: &'static str, content: impl FnOnce() -> Value) {
         if self.maker.has_content() {
             self.set(key, SpanValue::Content(bounded(content())));
@@ -93,7 +93,7 @@ impl OpenSpan {
         self.maker.has_content()
     }
 
-    /// `error_type` is one of few words; what was said about it is content.
+    /// `error_type` is one of a few words; the error's own message counts as content.
     pub(crate) fn fail(&mut self, error_type: &'static str, words: &str) {
         self.set(keys::ERROR_TYPE, error_type);
         let words = self.maker.has_content().then(|| shortened(words));
@@ -106,7 +106,7 @@ impl OpenSpan {
         self.tell();
     }
 
-    /// Tells of it now; whatever is set afterwards is lost.
+    /// Reports the span now; later changes are lost.
     pub(crate) fn tell(&mut self) {
         let Some(mut span) = self.span.take() else { return };
         span.ended_at = self.maker.clock.now_ms().max(span.started_at);
@@ -123,7 +123,7 @@ impl Drop for OpenSpan {
     }
 }
 
-/// The trace of one turn. A copy is the same trace.
+/// The trace of one turn. A copy refers to the same trace.
 #[derive(Clone, Debug)]
 pub(crate) struct TurnTrace(Arc<TraceState>);
 
@@ -132,13 +132,13 @@ struct TraceState {
     maker: SpanMaker,
     session_id: SessionId,
     turn: SpanContext,
-    /// The call that a subagent works for, in the trace of its parent's turn.
+    /// The call that a subagent works for, in the trace of the parent's turn.
     works_for: Option<SpanContext>,
     started_at: i64,
     /// The agent; `None` for the turn of a process that died.
     agent: Option<String>,
-    /// The span of the run under way. Why a lock: the session begins runs, and the turn hangs its spans below
-    /// them from tasks of its own. Held for a copy.
+    /// The span of the run under way. Why a lock: the session begins runs, and tasks of the turn make spans
+    /// below them. Held only for a copy.
     run: Mutex<Option<SpanId>>,
 }
 
@@ -168,7 +168,7 @@ impl TurnTrace {
         self.0.turn
     }
 
-    /// What the next span hangs below: the run under way.
+    /// The parent of the next span: the current run.
     pub(crate) fn here(&self) -> SpanContext {
         let run = *self.0.run.lock().unwrap_or_else(PoisonError::into_inner);
         SpanContext { span_id: run.unwrap_or(self.0.turn.span_id), ..self.0.turn }
@@ -182,7 +182,7 @@ impl TurnTrace {
         self.begin_below(name, self.here())
     }
 
-    /// The span of a call. By the ids alone, so that subagents can name it.
+    /// The span of a call. Derived from ids alone, so that subagents can name it.
     pub(crate) fn begin_call(&self, name: &'static str, answer: &MessageId, call: &CallId) -> OpenSpan {
         let mut open = self.begin(name);
         if let Some(span) = &mut open.span {
@@ -209,7 +209,7 @@ impl TurnTrace {
         open
     }
 
-    /// The turn is over. Its span is told last, and by whichever process ended it.
+    /// The turn is over. Its span is reported last, by the process that ended the turn.
     pub(crate) fn end_turn(&self, end: &TurnEnd) {
         let mut open = self.begin_below(keys::SESSION_TURN, self.0.turn);
         if let Some(span) = &mut open.span {
@@ -232,7 +232,7 @@ impl TurnTrace {
     }
 }
 
-/// How a run came back.
+/// Reports how a run returned.
 pub(crate) fn end_run_span(open: Option<OpenSpan>, result: &TurnResult) {
     let Some(mut open) = open else { return };
     match result {
@@ -242,7 +242,7 @@ pub(crate) fn end_run_span(open: Option<OpenSpan>, result: &TurnResult) {
     open.end();
 }
 
-/// Who cancels made no error.
+/// Sets how it ended: cancelling is not an error.
 fn tell_end(open: &mut OpenSpan, key: &'static str, end: &TurnEnd) {
     match end {
         TurnEnd::Finished(reason) => {
@@ -267,7 +267,7 @@ fn failure_name(kind: FailureKind) -> &'static str {
     }
 }
 
-/// What is too long is cut to a text.
+/// Turns a value that is too long into a cut text.
 fn bounded(content: Value) -> Value {
     match &content {
         Value::String(text) if text.len() <= SPAN_CONTENT_BYTES => content,

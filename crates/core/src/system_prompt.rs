@@ -16,7 +16,7 @@ pub struct SystemPrompt {
 }
 
 impl SystemPrompt {
-    /// Of an agent that is told nothing here.
+    /// The prompt of an agent that brings its own instructions.
     pub(crate) fn none() -> Self {
         Self { text: "".into(), digest: String::new() }
     }
@@ -26,9 +26,9 @@ impl SystemPrompt {
     }
 }
 
-/// Sections in order: agent prompt, project instructions, skill index, environment, what holds commands and
-/// what asks, as it is for these commands. A section without content is left out. Tools describe themselves in
-/// their schemas.
+/// Sections in order: agent prompt, project instructions, skill index, environment, and what contains commands
+/// and what asks, for this agent's commands. A section without content is left out. Tools describe themselves
+/// in their schemas.
 pub(crate) fn assemble(
     agent: &Agent,
     instructions: &ProjectInstructions,

@@ -1,5 +1,5 @@
 //! The `task` tool: gives a piece of work to a subagent, which does it in a session of its own. The child runs
-//! like any other session; here is what starts it, watches it and brings its last message back.
+//! like any other session; this module starts it, watches it and returns its last message.
 
 mod progress;
 pub(crate) mod relay;
@@ -13,5 +13,5 @@ pub(crate) use start::TaskTerms;
 pub(crate) use tool::TaskTool;
 pub use tool::spec;
 
-/// Who sent a prompt that brings news of a background task.
+/// The sender of a prompt with news of a background task.
 pub(crate) const TASK_TRIGGER: &str = "task";

@@ -1,6 +1,6 @@
 //! The names of built-in tools. Rules, docs and the checks of the repository derive theirs from this one list.
 
-/// Every built-in tool, whether this version has it or not: a rule may name a tool before it exists.
+/// Every built-in tool, including those that this version lacks: a rule may name a tool before it exists.
 pub const BUILTIN_TOOLS: [&str; 17] = [
     "read",
     "write",

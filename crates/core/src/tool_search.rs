@@ -1,5 +1,5 @@
-//! Finds tools by words, where a session has too many to list them all in every request. What was found once
-//! can be called for the rest of the session. Ranked by BM25 over name, description and names of arguments.
+//! Finds tools by words if a session has too many to list them all in every request. A tool that was found once
+//! can be called for the rest of the session. BM25 over name, description and names of arguments ranks them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -14,25 +14,25 @@ use crate::ports::tool::{
 };
 use crate::ports::{BoxFuture, SessionServers};
 
-/// The tools that can be searched for, and those that were found. A copy is another handle to the same.
+/// The tools to search, and those already found. A copy refers to the same state.
 #[derive(Clone, Debug, Default)]
 pub struct SearchableTools(Arc<Mutex<SearchState>>);
 
-/// Why a lock: the session changes what there is between turns, calls of its turn search it.
+/// Why a lock: the session changes the tools between turns, and calls of its turn search them.
 #[derive(Debug, Default)]
 struct SearchState {
     specs: Vec<ToolSpec>,
-    /// Made when it is first searched.
+    /// Built at the first search.
     index: Option<Arc<ToolIndex>>,
-    /// In the order in which they were found, or first listed.
+    /// The tools found or listed so far, in that order.
     active: Vec<Arc<str>>,
-    /// Whose tools they are; `None` where the host has no servers.
+    /// The servers of the tools; `None` if the host has no servers.
     servers: Option<Arc<dyn SessionServers>>,
     told: ServersInDescription,
 }
 
-/// What the description says of servers. It stays to the byte while they are the same: a provider's cache of
-/// earlier requests is worth more than the latest count.
+/// What the description says about servers. It stays the same to the byte while the servers stay the same: a
+/// provider's cache of earlier requests is worth more than the latest count.
 #[derive(Debug, Default)]
 struct ServersInDescription {
     names: Vec<String>,
@@ -44,7 +44,7 @@ impl SearchableTools {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What can be found from now on.
+    /// Replaces the tools to search.
     pub fn set(&self, specs: Vec<ToolSpec>) {
         let mut state = self.lock();
         state.specs = specs;
@@ -73,7 +73,7 @@ impl SearchableTools {
         self.lock().servers = Some(servers);
     }
 
-    /// What the model is told of the search: also whose tools there are.
+    /// The description of the search for the model, which also names the servers.
     pub(crate) fn search_spec(&self) -> ToolSpec {
         let servers = self.with_tools();
         let mut state = self.lock();
@@ -86,7 +86,7 @@ impl SearchableTools {
         ToolSpec { description: format!("{}{}", SPEC.description, state.told.text).into(), ..SPEC.clone() }
     }
 
-    /// How the servers are now.
+    /// The current state of the servers.
     fn status(&self) -> Vec<ServerStatus> {
         let servers = self.lock().servers.clone();
         servers.map(|servers| servers.status()).unwrap_or_default()
@@ -96,12 +96,12 @@ impl SearchableTools {
         self.status().into_iter().filter(|server| !server.tools.is_empty()).collect()
     }
 
-    /// The best ones, which are active from then on.
+    /// Returns the best matches and makes them active.
     pub fn find(&self, query: &str) -> Vec<ToolSpec> {
         self.best(query).0
     }
 
-    /// The same, and how many more have a word of it.
+    /// The same, and how many more tools match.
     fn best(&self, query: &str) -> (Vec<ToolSpec>, usize) {
         let mut state = self.lock();
         let index = match &state.index {
@@ -127,8 +127,8 @@ impl SearchableTools {
     }
 }
 
-/// The tools of a query that only names some, as models write it to other agents (`select:one,two`): no others
-/// are wanted then.
+/// The tools of a query that only names some, in the form that models use with other agents (`select:one,two`):
+/// then no others are wanted.
 fn named(query: &str, specs: &[ToolSpec]) -> Option<Vec<ToolSpec>> {
     let names = query.trim().strip_prefix("select:").unwrap_or(query);
     let names = names.split([',', ' ']).map(str::trim).filter(|name| !name.is_empty());
@@ -147,7 +147,7 @@ fn counts(servers: &[ServerStatus]) -> String {
     named.chain((more > 0).then(|| format!("{more} more servers"))).collect::<Vec<_>>().join(", ")
 }
 
-/// The servers whose tools can't be found now, and why: a line each.
+/// The servers whose tools can't be found now, and the reason, a line each.
 fn unavailable(servers: &[ServerStatus]) -> Vec<String> {
     let line = |server: &ServerStatus| {
         let why = server.state.reason().map(|why| format!(": {}", short(why))).unwrap_or_default();
@@ -157,15 +157,15 @@ fn unavailable(servers: &[ServerStatus]) -> Vec<String> {
     lost.take(SERVERS_NAMED).map(line).collect()
 }
 
-/// One line of a server's own words.
+/// A server's own text, cut to one line.
 fn short(text: &str) -> String {
     crate::legible::visible(text).chars().take(SERVER_WORDS).collect()
 }
 
-/// How much a word that occurs again counts, and how much a long text is held against a tool.
+/// How much a repeated word counts (BM25), and how much a long text reduces the score.
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.75;
-/// A word of the name says more than one of the description.
+/// A word in the name counts more than one in the description.
 const NAME_WEIGHT: f32 = 3.0;
 
 /// Which words occur in which tools.
@@ -198,7 +198,7 @@ impl ToolIndex {
         Self { words, lengths, average: average.max(1.0) }
     }
 
-    /// The places of those that have a word of it, the best first. Of two that are as good the earlier.
+    /// The positions of the tools with a matching word, best first; ties keep their order.
     fn ranked(&self, query: &str) -> Vec<usize> {
         let all = self.lengths.len() as f32;
         let mut scores: HashMap<u32, f32> = HashMap::new();
@@ -218,8 +218,8 @@ impl ToolIndex {
     }
 }
 
-/// The words of a text in small letters, where letters of different height or signs between them divide it; and
-/// without the end of a plural.
+/// The words of a text in lower case, split at other characters and where the case changes; without a plural's
+/// ending.
 fn words_of(text: &str) -> Vec<String> {
     let (mut words, mut word) = (Vec::new(), String::new());
     let mut was_small = false;
@@ -241,7 +241,7 @@ fn words_of(text: &str) -> Vec<String> {
     words.into_iter().filter(|word| !word.is_empty()).map(singular).collect()
 }
 
-/// Its name.
+/// The name of the search tool.
 pub(crate) const TOOL_SEARCH: &str = "tool_search";
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| ToolSpec {
@@ -369,7 +369,7 @@ mod tests {
         assert_eq!(tools.active(), ["b_two".into(), "a_one".into()] as [Arc<str>; 2]);
     }
 
-    /// Servers by their states and numbers of tools.
+    /// Servers with given states and numbers of tools.
     #[derive(Debug)]
     struct Several(Vec<ServerStatus>);
 
@@ -495,7 +495,7 @@ mod tests {
         assert_eq!(more, 5_000 - SEARCHED_TOOLS_FOUND);
         assert_eq!(&*found[0].id, "server_tool4711");
         assert!(found.len() == SEARCHED_TOOLS_FOUND);
-        // Far above what it takes, for slow machines without optimization.
+        // Far more than the search needs, for slow machines and builds without optimization.
         assert!(began.elapsed() < std::time::Duration::from_millis(200), "{:?}", began.elapsed());
     }
 }

@@ -1,5 +1,5 @@
-//! The tools of one session, from all their sources. Knows nothing of permissions: what is offered is decided
-//! by agent and model, what may run by the watchdog.
+//! The tools of one session, from all their sources. Knows nothing of permissions: agent and model decide what
+//! is offered, the watchdog decides what may run.
 
 mod foreign;
 
@@ -17,38 +17,38 @@ use crate::ports::tool::{Tool, ToolIdentity, ToolKind, ToolSource, ToolSources, 
 use crate::tool_names::BUILTIN_TOOLS;
 use crate::tool_search::{SearchableTools, TOOL_SEARCH, ToolSearch};
 
-/// What a session has, and grows by between turns.
+/// The tools of a session; it can gain some between turns.
 #[derive(Clone, Debug)]
 pub(crate) struct Toolbox {
     sources: Vec<Arc<dyn ToolSource>>,
-    /// The session's own, behind those of the host.
+    /// The session's own source, after those of the host.
     of_session: Option<Arc<dyn ToolSource>>,
     tools: Arc<[Arc<dyn Tool>]>,
-    /// Which source each of them came from, by its place.
+    /// For each tool, the position of its source.
     from: Vec<usize>,
-    /// Those that are not listed where they are many.
+    /// The tools that are not listed if there are many.
     searchable: SearchableTools,
 }
 
-/// What a session has for tools that could not work without.
+/// What a session has that some tools depend on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offering {
     pub(crate) people: People,
     pub(crate) has_skills: bool,
 }
 
-/// Whether a look at the sources found something new.
+/// Whether reading the sources gave new tools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Looked {
     Same,
     Changed,
 }
 
-/// How the answer to a call of an unknown tool begins.
+/// The beginning of the answer to a call of an unknown tool.
 pub(crate) const NO_SUCH_TOOL: &str = "there is no tool";
 
 impl Toolbox {
-    /// Holds nothing until it first looks: a session that is only opened needs no schema.
+    /// Empty until the first look: a session that is merely opened needs no schemas.
     pub(crate) fn new(sources: &ToolSources) -> Self {
         let (of_session, tools, from) = (None, Arc::from([]), Vec::new());
         let searchable = SearchableTools::default();
@@ -57,26 +57,26 @@ impl Toolbox {
         Self { sources, of_session, tools, from, searchable }
     }
 
-    /// The tools that are listed though they have to be searched for, as an earlier process knew them.
+    /// Sets which searchable tools are listed, as an earlier process stored it.
     pub(crate) fn set_active(&self, names: Vec<Arc<str>>) {
         self.searchable.activate(names);
     }
 
-    /// In the order in which they were found.
+    /// The active tools, in the order in which they were found.
     pub(crate) fn active(&self) -> Vec<Arc<str>> {
         self.searchable.active()
     }
 
-    /// Has these of its own from the next look on; what it had from others before keeps its place.
+    /// Sets the session's own source from the next look on; tools of a previous source keep their places.
     pub(crate) fn set_own(&mut self, servers: Arc<dyn SessionServers>) {
         self.searchable.set_servers(servers.clone());
         self.of_session = Some(servers);
     }
 
-    /// Appends what the sources have gained. What is there keeps its place, so that a provider's cache of
-    /// earlier requests stays valid; a tool that its source has lost stays, too, and says so when it is called.
-    /// One that its source has made anew takes the place of the old. Of two with one name from different
-    /// sources the first stays.
+    /// Appends new tools of the sources. Known tools keep their places, so that a provider's cache of earlier
+    /// requests stays valid. A tool that its source has lost stays, too, and says so when it is called; a tool
+    /// that its source has made again replaces the old one. Of two tools with one name from different sources,
+    /// the first stays.
     pub(crate) fn look(&mut self) -> Looked {
         let (mut tools, mut looked) = (self.tools.to_vec(), Looked::Same);
         let mut places: HashMap<Arc<str>, usize> =
@@ -103,7 +103,7 @@ impl Toolbox {
         looked
     }
 
-    /// Adds a tool that no source has, unless it is there.
+    /// Adds a tool without a source, unless it is there already.
     pub(crate) fn add(&mut self, tool: Arc<dyn Tool>) -> Looked {
         if self.tools.iter().any(|known| known.spec().id == tool.spec().id) {
             return Looked::Same;
@@ -113,9 +113,9 @@ impl Toolbox {
         Looked::Changed
     }
 
-    /// What this agent with this model may call, in order; nothing that one of those above it may not. Tools
-    /// that are searched for come last, in the order in which they became known to the model: what it was told
-    /// of stays where it was.
+    /// What this agent with this model may call, in order; nothing that an agent above it may not call.
+    /// Searchable tools come last, in the order in which the model learned of them, so that earlier ones keep
+    /// their places.
     pub(crate) fn offer(
         &self,
         agent: &Agent,
@@ -129,7 +129,7 @@ impl Toolbox {
             has_person && has_skills && (model.images || !tool.needs_images())
         };
         let is_offered = |spec: &&ToolSpec| {
-            // Only the session that a person opened has a mode to switch.
+            // Only a session that a person opened has a mode to change.
             let has_mode = above.is_empty() || spec.kind != ToolKind::SwitchMode;
             has_mode && above.iter().chain([agent]).all(|agent| agent.is_offered(spec))
         };
@@ -143,7 +143,8 @@ impl Toolbox {
         let search = self.searchable.search_spec();
         let spec = |tool| if is_search(tool) { &search } else { tool.spec() };
         let appended: Vec<&ToolSpec> = appended.map(spec).filter(is_offered).collect();
-        // All where they are few, else the search; each behind what the model was told of before.
+        // All searchable tools if they are few, else the search; each after the tools that the model knew
+        // before.
         let told = appended.iter().filter(|spec| !is_searched || *spec.id == *TOOL_SEARCH);
         self.searchable.activate(told.map(|spec| spec.id.clone()));
         let found: HashMap<Arc<str>, ToolSpec> =
@@ -156,12 +157,13 @@ impl Toolbox {
         }
     }
 
-    /// What the tool of this name in rules is now; `None` for one that stays what it is, and for none.
+    /// The current identity of the tool with this name in rules; `None` for a tool that never changes, and if
+    /// there is none.
     pub(crate) fn identity(&self, permission: &str) -> Option<ToolIdentity> {
         self.tools.iter().find(|tool| tool.permission() == permission)?.identity()
     }
 
-    /// What the model has to know of earlier calls.
+    /// News for the model about earlier calls.
     pub(crate) fn news(&self, session: &SessionId) -> Option<String> {
         news_of(&self.tools, session)
     }
@@ -171,12 +173,12 @@ impl Toolbox {
     }
 }
 
-/// The tools of a turn: what the model is told of, and everything it may name all the same.
+/// The tools of a turn: those that the model is told of, and those that it may call without being told.
 #[derive(Clone, Debug)]
 pub(crate) struct OfferedTools {
     tools: Arc<[Arc<dyn Tool>]>,
     listed: Arc<[ToolSpec]>,
-    /// Those that are listed once they are active.
+    /// The tools that are listed once they are active.
     found: Arc<HashMap<Arc<str>, ToolSpec>>,
     searchable: SearchableTools,
 }
@@ -187,12 +189,12 @@ fn news_of(tools: &[Arc<dyn Tool>], session: &SessionId) -> Option<String> {
 }
 
 impl OfferedTools {
-    /// What the model has to know of earlier calls.
+    /// News for the model about earlier calls.
     pub(crate) fn news(&self, session: &SessionId) -> Option<String> {
         news_of(&self.tools, session)
     }
 
-    /// What the model is told of now; a search within the turn adds to it.
+    /// The tools that the model is told of now; a search during the turn adds to them.
     pub(crate) fn specs(&self) -> Arc<[ToolSpec]> {
         if self.found.is_empty() {
             return self.listed.clone();
@@ -202,8 +204,8 @@ impl OfferedTools {
         self.listed.iter().chain(active).cloned().collect()
     }
 
-    /// The tool of that name; else the only one whose name differs by case or separators at most, or by what
-    /// some models write before every name.
+    /// The tool with this name; else the only one whose name differs by case or separators at most, or by a
+    /// prefix that some models put before every name.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<dyn Tool>> {
         const BEFORE: [&str; 7] =
             ["functions.", "function.", "tools.", "tool.", "default_api.", "mcp__", "mcp_"];
@@ -218,8 +220,8 @@ impl OfferedTools {
         exact.or(only).cloned()
     }
 
-    /// For the model: that there is no tool of that name, and which one does what it asked for; where that
-    /// is not known, which there are.
+    /// The text for the model about an unknown name: which of our tools does the same, or, if that is unknown,
+    /// which tools there are.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let specs = self.specs();
         let is_there = |tool: &str| specs.iter().any(|spec| *spec.id == *tool);
@@ -238,13 +240,13 @@ impl OfferedTools {
     }
 }
 
-/// Our own tool that goes by this name, or does what another agent's tool of this name does.
+/// Our tool with this name, or the one that does what another agent's tool of this name does.
 pub(crate) fn own_name(name: &str) -> Option<&'static str> {
     let own = BUILTIN_TOOLS.into_iter().find(|own| plain(own) == plain(name));
     own.or_else(|| foreign::meant(name).map(|(own, _)| own))
 }
 
-/// A name without what models write differently: case, `_`, `-`.
+/// A name without differences that models make: case, `_`, `-`.
 fn plain(name: &str) -> String {
     name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }

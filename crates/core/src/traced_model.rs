@@ -1,5 +1,5 @@
-//! A model whose calls are measured: each request that hangs below a span becomes a span of its own, as
-//! OpenTelemetry's conventions for generative AI have it. A host composes it only if it measures.
+//! A model whose calls are measured: each request below a span becomes a span of its own, following
+//! OpenTelemetry's conventions for generative AI. Only hosts that measure use it.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::ports::telemetry::{SpanKind, SpanValue};
 use crate::ports::{BoxStream, Clock, Model, Telemetry};
 use crate::spans::{OpenSpan, SpanMaker, keys};
 
-/// A model that tells of each of its calls.
+/// A model that reports each of its calls.
 #[derive(Debug)]
 pub struct TracedModel {
     inner: Arc<dyn Model>,
@@ -24,7 +24,7 @@ pub struct TracedModel {
 }
 
 impl TracedModel {
-    /// Tells of the calls of `model`.
+    /// Reports the calls of `model`.
     pub fn new(
         inner: Arc<dyn Model>,
         telemetry: Arc<dyn Telemetry>,
@@ -54,12 +54,12 @@ impl ModelAround for TracedModel {
     }
 }
 
-/// One request under way. Dropped with its stream: a call that is cancelled is told as aborted.
+/// One running request. If its stream is dropped, the call is reported as aborted.
 struct ModelCall {
     span: OpenSpan,
     price: Option<Price>,
     has_begun: bool,
-    /// What the model says, if content is wanted.
+    /// The model's text, if content is wanted.
     said: Option<AnswerText>,
 }
 
@@ -116,7 +116,7 @@ impl ModelCall {
         }
     }
 
-    /// What was not counted is not told.
+    /// Leaves out what was not counted.
     fn tell_usage(&mut self, usage: &Usage) {
         if *usage == Usage::default() {
             return;
@@ -140,7 +140,7 @@ impl ModelCall {
 
 impl AnswerText {
     fn take(&mut self, chunk: &Chunk) {
-        // Thoughts are not sent: they quote everything there is, and the session has them.
+        // Leaves out thoughts: they quote a lot, and the session has them.
         if let Chunk::TextDelta { delta, .. } = chunk {
             let room = SPAN_CONTENT_BYTES.saturating_sub(self.text.len());
             self.text.push_str(&delta[..delta.floor_char_boundary(room)]);
@@ -156,7 +156,7 @@ impl AnswerText {
     }
 }
 
-/// The conversation from its end on, as far as it fits.
+/// The conversation, from its end backwards, as far as it fits.
 fn input_messages(passages: &[Arc<Passage>]) -> Value {
     let mut messages = Vec::new();
     let mut bytes = 0;
@@ -172,7 +172,7 @@ fn input_messages(passages: &[Arc<Passage>]) -> Value {
     Value::Array(messages)
 }
 
-/// A passage with results is two messages there: what the model called, and what came back.
+/// A passage with results becomes two messages: the model's calls, and their results.
 fn messages_of(passage: &Passage) -> Vec<Value> {
     let (mut parts, mut results) = (Vec::new(), Vec::new());
     for part in &passage.parts {
@@ -190,7 +190,7 @@ fn messages_of(passage: &Passage) -> Vec<Value> {
             Part::File { media_type, filename, .. } => {
                 parts.push(json!({ "type": "file", "mime_type": media_type, "name": filename }));
             }
-            // Not the user's words, nor the model's.
+            // Neither the user's words nor the model's.
             Part::StepStart
             | Part::Reasoning { .. }
             | Part::SourceUrl { .. }
@@ -214,7 +214,7 @@ fn called(id: &str, name: &str, arguments: &Value) -> Value {
     json!({ "type": "tool_call", "id": id, "name": name, "arguments": arguments })
 }
 
-/// What the conventions call a provider; others go by the name they are configured under.
+/// The conventions' name of a provider; others have the name from the configuration.
 fn provider_name(id: &str) -> &str {
     match id {
         "gemini" => "gcp.gemini",

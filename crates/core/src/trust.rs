@@ -1,9 +1,9 @@
-//! Consent: what a user allowed a project to change beyond text for the model. Keyed by the project's real
-//! path and by what the files hold, so that a change asks again. Pure; whoever reads files finds the content.
+//! Consent: what a user allowed a project to change beyond text for the model. Keyed by the project's real path
+//! and by the content of its files, so that a change asks again. Pure; the caller reads the files.
 //!
 //! What needs consent: `.attache/config.toml`, the scripts in `.attache/hooks`, and agents in `.attache/agents`
-//! and `.claude/agents`. Whoever is about to follow such a file asks `Consents::is_trusted` with the content
-//! that it has read.
+//! and `.claude/agents`. Code that is about to use such a file has to ask `Consents::is_trusted` with the
+//! content that it has read.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use serde_json::{Value, json};
 pub struct TrustContent(BTreeMap<PathBuf, String>);
 
 impl TrustContent {
-    /// There is nothing to consent to.
+    /// Whether nothing needs consent.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The files that it is about.
+    /// The paths of the files.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         self.0.keys().map(PathBuf::as_path)
     }
@@ -32,22 +32,22 @@ impl FromIterator<(PathBuf, String)> for TrustContent {
     }
 }
 
-/// What consent says of a project as it is now.
+/// The state of consent for a project's current content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// There is nothing that would need it.
+    /// Nothing needs consent.
     NotNeeded,
     /// The user consented to exactly this.
     Given,
     /// The user was never asked.
     NeverGiven,
-    /// The user was asked about exactly this, and would not.
+    /// The user was asked about exactly this and declined.
     Declined,
-    /// It was given to something else.
+    /// The user consented to other content.
     Outdated(Vec<TrustChange>),
 }
 
-/// How one file differs from what was consented to.
+/// How one file differs from the content that the user consented to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustChange {
     /// The file.
@@ -59,26 +59,26 @@ pub struct TrustChange {
 /// How a file differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrustChangeKind {
-    /// It was not there.
+    /// It is new.
     Added,
-    /// It says something else.
+    /// Its content changed.
     Changed,
-    /// It is gone.
+    /// It was deleted.
     Removed,
 }
 
-/// What a user consented to, by the real paths of projects.
+/// The consents of a user, by the real paths of projects.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Consents {
     given: BTreeMap<PathBuf, TrustContent>,
-    /// What was declined last.
+    /// The content that was declined last.
     declined: BTreeMap<PathBuf, TrustContent>,
-    /// What servers of a project were when it was trusted, by their names: to say what has changed since.
+    /// The servers of a project when it was trusted, by name, in order to say what has changed since.
     servers: BTreeMap<PathBuf, BTreeMap<String, String>>,
 }
 
 impl Consents {
-    /// What consent says of this project with this content.
+    /// The state of consent for a project with this content.
     pub fn judge(&self, project: &Path, content: &TrustContent) -> Trust {
         if content.is_empty() {
             return Trust::NotNeeded;
@@ -91,12 +91,12 @@ impl Consents {
         }
     }
 
-    /// Whether all of this content was consented to, and nothing else.
+    /// Whether the user consented to exactly this content.
     pub fn is_trusted(&self, project: &Path, content: &TrustContent) -> bool {
         self.judge(project, content) == Trust::Given
     }
 
-    /// The user consents to this content.
+    /// Records consent to this content.
     pub fn give(&mut self, project: &Path, content: TrustContent, servers: BTreeMap<String, String>) {
         self.declined.remove(project);
         self.given.insert(project.to_owned(), content);
@@ -106,17 +106,17 @@ impl Consents {
         }
     }
 
-    /// In words; `None` where they were not written down.
+    /// The servers in words; `None` if they were not recorded.
     pub fn servers(&self, project: &Path) -> Option<&BTreeMap<String, String>> {
         self.servers.get(project)
     }
 
-    /// What was given before stays: it was for something else.
+    /// Records a refusal. Earlier consent stays, because it was for other content.
     pub fn decline(&mut self, project: &Path, content: TrustContent) {
         self.declined.insert(project.to_owned(), content);
     }
 
-    /// Whether there was anything to take back.
+    /// Withdraws consent; returns whether there was any.
     pub fn revoke(&mut self, project: &Path) -> bool {
         self.servers.remove(project);
         self.given.remove(project).is_some()
@@ -127,7 +127,7 @@ impl Consents {
         self.given.iter().map(|(project, content)| (project.as_path(), content))
     }
 
-    /// As it is kept in its file.
+    /// The form in the file.
     pub fn to_json(&self) -> Value {
         let files = |content: &TrustContent| -> Value {
             content.0.iter().map(|(path, digest)| json!([path, digest])).collect()
@@ -142,7 +142,7 @@ impl Consents {
         json!({ "version": 1, "projects": projects, "declined": declined, "servers": servers })
     }
 
-    /// `None` for what is no list of consents.
+    /// `None` if the value is no list of consents.
     pub fn from_json(value: &Value) -> Option<Self> {
         let file = |file: &Value| Some((file.get(0)?.as_str()?.into(), file.get(1)?.as_str()?.to_owned()));
         let project = |entry: &Value| {
@@ -151,14 +151,14 @@ impl Consents {
         };
         let listed =
             |entries: &Value| entries.as_array()?.iter().map(project).collect::<Option<BTreeMap<_, _>>>();
-        // A file of an earlier version has none that were declined.
+        // A file of an earlier version has no declined contents.
         let declined = value.get("declined").map_or_else(|| Some(BTreeMap::new()), listed)?;
         let told = |entry: &Value| {
             let words = entry.get("told")?.as_object()?.iter();
             let words = words.map(|(name, words)| Some((name.clone(), words.as_str()?.to_owned())));
             Some((entry.get("project")?.as_str()?.into(), words.collect::<Option<BTreeMap<_, _>>>()?))
         };
-        // The same of servers; and what they were is for people only.
+        // Nor servers; those are only shown to people.
         let servers = value.get("servers").and_then(Value::as_array);
         let servers = servers.into_iter().flatten().filter_map(told).collect();
         Some(Self { given: listed(value.get("projects")?)?, declined, servers })

@@ -1,5 +1,5 @@
-//! THE loop: one function for every agent. Call the model, record what it says, settle its calls, repeat.
-//! It neither admits prompts nor waits for people: a call that needs an answer suspends the turn.
+//! THE loop: one function for every agent. Call the model, record what it says, settle its calls, repeat. The
+//! loop does not admit prompts and does not wait for people: a call that needs an answer suspends the turn.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub(crate) use by_command::CompactionTurn;
 pub use end::{FailureKind, TurnEnd};
 pub use native::NativeBackend;
 
-/// Everything one turn works with. It outlives a suspension; nothing in it is shared with another turn.
+/// Everything that one turn works with. It survives a suspension and shares nothing with other turns.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) hub: Arc<hub::Shared>,
@@ -74,21 +74,21 @@ pub(crate) struct Turn {
     pub(crate) hooks: TurnHooks,
     pub(crate) passages: Conversation,
     pub(crate) runtime_context: Arc<[(Option<String>, String)]>,
-    /// What the client does itself; `None` when no client can.
+    /// What the client does itself; `None` if no client can.
     pub(crate) client: Option<Arc<dyn Delegate>>,
-    /// What the model has seen of files, also in this very step.
+    /// The files that the model has seen, including in the current step.
     pub(crate) seen: Arc<SeenFiles>,
     /// `None` on a host that measures nothing.
     pub(crate) trace: Option<TurnTrace>,
     pub(crate) cancel: CancellationToken,
     pub(crate) steps: u32,
     pub(crate) used: TurnUsage,
-    /// Of the whole session.
+    /// The cost of the whole session.
     pub(crate) cost: SessionCost,
     pub(crate) room_tried: RoomTried,
-    /// A summary took the place of what was said before.
+    /// A summary replaced the earlier conversation.
     pub(crate) summarised: bool,
-    /// Where contents of files are kept; `None` on a host without snapshots.
+    /// Keeps contents of files; `None` on a host without snapshots.
     pub(crate) snapshots: Option<Arc<SnapshotShelf>>,
     /// Calls of the current step, in the order the model made them.
     pub(crate) calls: Vec<Call>,
@@ -96,14 +96,14 @@ pub(crate) struct Turn {
     pub(crate) told_of_idle_answer: ToldOfIdleAnswer,
     /// How the model ended the current step.
     pub(crate) reason: FinishReason,
-    /// Set while the model is tried again. Why shared: the session answers `status` from it.
+    /// Set while a model call is retried. Why shared: the session answers `status` from it.
     pub(crate) retrying: RetryState,
     pub(crate) steering: Steering,
-    /// What the next requests go without, because a provider would not take it.
+    /// What the next requests leave out because a provider refused it.
     pub(crate) left_out: Option<LeftOut>,
-    /// Steps whose results were too large to be sent.
+    /// How many steps had results that were too large to send.
     pub(crate) left_out_steps: u32,
-    /// The last step was too large to keep and no request needed it: it is not among the passages.
+    /// The last step was too large to keep, and no request needed it: it is missing in the passages.
     pub(crate) last_step_left_out: bool,
 }
 
@@ -129,8 +129,8 @@ impl From<StoreError> for StepStop {
 }
 
 impl Turn {
-    /// Runs until the turn ends or has to wait for a person. Everything that was opened is closed by then,
-    /// except the call that waits; the session commits the last chunk together with the end of the run.
+    /// Runs until the turn ends or has to wait for a person. By then everything is closed except the call that
+    /// waits; the session commits the last chunk together with the end of the run.
     async fn run_steps(&mut self, start: TurnStart) -> TurnResult {
         match self.steps(start).await {
             Ok(result) => result,
@@ -148,7 +148,7 @@ impl Turn {
         }
     }
 
-    /// A refusal ends the turn as finished: the provider's words would be lost.
+    /// A refusal ends the turn as finished; without this notice the provider's explanation would be lost.
     async fn tell_refusal(&self, stop: &StepStop) {
         let StepStop::Model(ModelError::Refused(words)) = stop else { return };
         let said = notice::declined(Some(words));
@@ -157,7 +157,8 @@ impl Turn {
         }
     }
 
-    /// Closes the step that was stopped. A turn that finishes all the same (a refusal) has to end it properly.
+    /// Closes the step that was stopped. A turn that still counts as finished (a refusal) has to end it
+    /// properly.
     async fn close_step(&mut self, end: &TurnEnd) -> Result<(), StepStop> {
         self.close_everything(end).await?;
         match end {
@@ -179,7 +180,7 @@ impl Turn {
                 if self.steering.is_wanted() {
                     return Ok(TurnResult::Ended(self.make_way().await?));
                 }
-                // Another agent in mid-turn may have fewer.
+                // Another agent that continued the turn may have a lower limit.
                 if self.steps >= self.setup.max_steps {
                     return Ok(TurnResult::Ended(TurnEnd::StepLimit));
                 }
@@ -209,7 +210,7 @@ impl Turn {
         }
     }
 
-    /// Whether the model is called again, as far as its calls and hooks decide that.
+    /// Whether to call the model again, as far as its calls and hooks decide that.
     async fn after_step(&mut self) -> Result<After, StepStop> {
         let at_end = match self.calls.is_empty() {
             true => match self.after_idle_answer().await? {
@@ -228,7 +229,7 @@ impl Turn {
         })
     }
 
-    /// A few steps before the limit, so that the model can still say how far it came.
+    /// Warns a few steps before the limit, so that the model can still say how far it got.
     async fn warn_of_step_limit(&self) -> Result<(), StepStop> {
         let left = self.setup.max_steps.saturating_sub(self.steps);
         if left != STEPS_LEFT_WARNED || self.setup.max_steps <= 2 * STEPS_LEFT_WARNED {
@@ -241,12 +242,12 @@ impl Turn {
         self.record(hook_words::own_word_chunk(&word)).await
     }
 
-    /// Ends a turn whose place another prompt takes before the next model call.
+    /// Ends a turn before its next model call, for a steering prompt.
     async fn make_way(&mut self) -> Result<TurnEnd, StepStop> {
         if self.steps > 0 {
             return Ok(TurnEnd::Finished(FinishReason::ToolCalls));
         }
-        // An answer has a step, also one that says nothing.
+        // Every answer needs a step, even one that says nothing.
         self.record(Chunk::StartStep { rest: Rest::none() }).await?;
         self.finish_step(After::TheEnd).await?;
         Ok(TurnEnd::Finished(FinishReason::Stop))
@@ -266,7 +267,7 @@ impl Turn {
                 self.journal.settle().await?;
                 self.read_back().await?
             }
-            // Reading back what was not asked for would hold a whole large step in memory.
+            // Does not read it back: that would hold a whole large step in memory without need.
             (None, After::TheEnd) => {
                 self.last_step_left_out = true;
                 return Ok(());
@@ -278,7 +279,7 @@ impl Turn {
         Ok(())
     }
 
-    /// A step too large to keep was let go; its rows have it.
+    /// Reads a step that was too large to keep from its rows.
     async fn read_back(&self) -> Result<Vec<crate::part::Part>, StoreError> {
         let stored = self.hub.ports.store.message(&self.author.message_id).await?;
         let Some((_, rows)) = stored else { return Ok(Vec::new()) };

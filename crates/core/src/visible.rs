@@ -1,5 +1,5 @@
 //! The visible conversation of a session that need not be open, page by page: its rows, and what the log of an
-//! unfinished run holds beyond them. After a crash the rows lag behind what clients were shown. Writes nothing.
+//! unfinished run holds beyond them. After a crash the rows lag behind what clients have seen. Writes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::ports::store::{
     Change, LiveRun, MessageRow, PartRow, RowCursor, RowRange, SessionRecord, Store, StoreResult,
 };
 
-/// A message, or the piece of it that fitted into a page.
+/// A message, or the part of it that fitted into a page.
 pub type VisibleMessage = (MessageRow, Vec<PartRow>);
 
 /// Reads the conversation once, from its beginning.
@@ -21,20 +21,20 @@ pub type VisibleMessage = (MessageRow, Vec<PartRow>);
 pub struct VisibleConversation<'a> {
     store: &'a dyn Store,
     record: &'a SessionRecord,
-    /// The answer that its run has not ended, with all parts; `None` once it was given.
+    /// The answer of an unfinished run with all its parts; `None` once it was returned.
     unfinished: Option<VisibleMessage>,
     after: Option<RowCursor>,
     is_done: bool,
 }
 
 impl<'a> VisibleConversation<'a> {
-    /// The same from a message on: the first that is given has at least this seq.
+    /// Starts at a message: the first one returned has at least this seq.
     pub async fn open_at(store: &'a dyn Store, record: &'a SessionRecord, seq: i64) -> StoreResult<Self> {
         let before = RowCursor { seq: seq.saturating_sub(1), part_index: i64::MAX };
         Ok(Self { after: Some(before), ..Self::open(store, record).await? })
     }
 
-    /// From the first message on.
+    /// Starts at the first message.
     pub async fn open(store: &'a dyn Store, record: &'a SessionRecord) -> StoreResult<Self> {
         let unfinished = match &record.live_run {
             Some(live) => unfinished(store, record, live).await?,
@@ -43,12 +43,12 @@ impl<'a> VisibleConversation<'a> {
         Ok(Self { store, record, unfinished, after: None, is_done: false })
     }
 
-    /// The answer that was under way when the session was last written, before it is given in its turn.
+    /// The answer that was in progress when the session was last written, before it is returned in order.
     pub fn unfinished(&self) -> Option<&VisibleMessage> {
         self.unfinished.as_ref()
     }
 
-    /// The next messages; `None` behind the last.
+    /// The next messages; `None` after the last.
     pub async fn next_page(&mut self, max_bytes: usize) -> StoreResult<Option<Vec<VisibleMessage>>> {
         if self.is_done {
             return Ok(None);
@@ -58,7 +58,7 @@ impl<'a> VisibleConversation<'a> {
         self.after = page.next;
         self.is_done = page.next.is_none();
         if let Some(live) = &self.record.live_run {
-            // Its rows may go on in the next page: all of them were given with the first.
+            // Its rows may continue on the next page, but all its parts were returned with the first.
             page.messages.retain_mut(|message| match message.0.id == live.message_id {
                 true => self.unfinished.take().map(|whole| *message = whole).is_some(),
                 false => true,
@@ -68,7 +68,7 @@ impl<'a> VisibleConversation<'a> {
     }
 }
 
-/// Stands at the time of the message: nothing is made now.
+/// A clock that always shows the time of the message: nothing is created now.
 #[derive(Debug)]
 struct TimeOfMessage(i64);
 
@@ -89,7 +89,7 @@ async fn unfinished(
 ) -> StoreResult<Option<VisibleMessage>> {
     let Some((message, rows)) = store.message(&live.message_id).await? else { return Ok(None) };
     let clock = Arc::new(TimeOfMessage(message.updated_at));
-    // Ids that are not shown: a part gets its own when it is stored.
+    // These ids are not shown: a part gets its real id when it is stored.
     let ids = Ids::new(clock.clone(), live.first_index);
     let log = RunLog { store, clock: &*clock, ids: &ids, session: &record.row.id, end: record.next_index };
     let mut rebuilt = log.rebuild(live).await?;

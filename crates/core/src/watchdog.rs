@@ -1,8 +1,8 @@
-//! The watchdog: rules and verdicts. Pure; it knows neither who asks nor what runs.
+//! The watchdog: rules and verdicts. Pure; does not know which client is asked or how calls run.
 //!
-//! Rules come from three scopes (the agent's manifest, the configuration, the session). Of those that match,
-//! the most specific decides; where none does, the approval of the session and what holds commands here decide.
-//! Every verdict says why.
+//! Rules come from three scopes (the agent's manifest, the configuration, the session). The most specific
+//! matching rule decides; without one, the session's approval level and the host's containment decide. Every
+//! verdict has a reason.
 
 mod always;
 mod approval;

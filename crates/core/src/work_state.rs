@@ -1,6 +1,6 @@
-//! What a conversation says of the work under way, whoever summarises it: the files that tools changed, the
-//! task list, the commands in the background. It is derived from the results of calls, so that it holds after a
-//! restart and a summary as well. Pure.
+//! What a conversation says about the current work, whichever model summarises it: the files that tools
+//! changed, the task list, the background commands. Derived from the results of calls, so that it survives a
+//! restart and a summary. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::part::{Part, Passage, ToolPart};
 use crate::ports::tool::{Location, ToolKind};
 use crate::snapshot::{CallSnapshot, FileSnapshot};
 
-/// A command in the background as a call told of it.
+/// A background command that a call mentions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BackgroundMark {
-    /// As the model names it.
+    /// The name by which the model refers to it.
     pub name: String,
-    /// What runs.
+    /// The command line.
     pub command: String,
     /// Whether it still runs.
     pub life: BackgroundLife,
@@ -30,18 +30,18 @@ pub struct BackgroundMark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BackgroundLife {
-    /// It does.
+    /// It runs.
     Running,
-    /// It does not.
+    /// It has ended.
     Ended,
 }
 
-/// What a session that worked for a call changed.
+/// The changes made by a session that worked for a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangesMark {
     /// The files.
     pub files: Vec<PathBuf>,
-    /// How calls looked that may have changed more.
+    /// The titles of calls that may have changed more.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncovered: Vec<String>,
 }
@@ -51,27 +51,27 @@ pub struct ChangesMark {
 pub struct TodoMark {
     /// What is to be done.
     pub content: String,
-    /// How far it is.
+    /// Its status.
     pub status: String,
 }
 
-/// What is known of the work.
+/// What is known of the current work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkState {
     changed: BTreeSet<PathBuf>,
-    /// How calls looked that may have changed more than is known, the last ones.
+    /// The titles of the last calls that may have changed more than is known.
     uncovered: Vec<String>,
     kept: SnapshotsKept,
     commands: CommandsRun,
     /// Lines of a Markdown list.
     todos: Vec<String>,
-    /// Names of skills whose text the model was given.
+    /// Names of the skills that the model has loaded.
     skills: BTreeSet<String>,
-    /// Command by name: those that were started, and that the model does not know to have ended.
+    /// Command by name: background commands that the model started and does not know to have ended.
     background: BTreeMap<String, String>,
 }
 
-/// Whether the host kept what changes would find: without that it is not known what a command wrote.
+/// Whether the host kept snapshots: without them it is unknown what a command wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum SnapshotsKept {
     #[default]
@@ -90,19 +90,19 @@ enum CommandsRun {
 /// The tool whose arguments are the task list.
 const TASK_LIST: &str = "todo";
 
-/// How the line of a task begins that is done.
+/// The beginning of the line of a completed task.
 const TASK_DONE: &str = "[completed]";
 
-/// The tool that gives the text of a skill.
+/// The tool that returns the text of a skill.
 const SKILL: &str = "skill";
 
-/// Files that are listed, calls that may have changed others, and bytes of a task or a command.
+/// The most files listed, calls listed that may have changed others, and bytes of a task or a command.
 const FILES_MOST: usize = 300;
 const UNCOVERED_MOST: usize = 20;
 const LINE_BYTES: usize = 300;
 
 impl WorkState {
-    /// Whether a passage says something of it: most say nothing, and cost no more than this look.
+    /// Whether a passage says anything about it: most do not, and cost only this check.
     pub(crate) fn is_told_by(passage: &Passage) -> bool {
         passage.parts.iter().any(|part| match part {
             Part::Tool(tool) if tool.output.is_some() => {
@@ -139,7 +139,7 @@ impl WorkState {
         }
     }
 
-    /// What a call changed, or that this is not known. What a subagent changed is told by its call's result.
+    /// Adds what a call changed, or that this is unknown. A subagent's changes are in its call's result.
     fn take_snapshot(&mut self, call: &str, data: &Value, results: &BTreeSet<&str>) {
         let Ok(CallSnapshot { title, files, uncovered, child }) = CallSnapshot::deserialize(data) else {
             return;
@@ -160,7 +160,7 @@ impl WorkState {
         self.uncovered.drain(..more);
     }
 
-    /// For who goes on with what another session did.
+    /// For the session that continues with another session's work.
     pub(crate) fn changes(&self) -> ChangesMark {
         let mut uncovered = self.uncovered.clone();
         if self.commands == CommandsRun::Some && self.kept == SnapshotsKept::NotAlways {
@@ -175,7 +175,7 @@ impl WorkState {
         if let Some(todos) = todos {
             self.todos = todos.iter().filter_map(todo_line).collect();
         } else if tool.tool_name == TASK_LIST
-            // As sessions had it before the tool told what it had understood.
+            // The form in sessions from before the tool reported what it understood.
             && let Some(todos) = tool.input.as_ref().and_then(|input| input.get("todos")?.as_array())
         {
             self.todos = todos.iter().filter_map(todo_line).collect();
@@ -207,17 +207,17 @@ impl WorkState {
         }
     }
 
-    /// The commands in the background that the model does not know to have ended: names and commands.
+    /// The background commands that the model does not know to have ended: names and commands.
     pub fn background(&self) -> impl Iterator<Item = (&str, &str)> {
         self.background.iter().map(|(name, command)| (name.as_str(), command.as_str()))
     }
 
-    /// Whether something of the task list is still to be done.
+    /// Whether the task list has open tasks.
     pub(crate) fn has_open_tasks(&self) -> bool {
         self.todos.iter().any(|line| !line.starts_with(TASK_DONE))
     }
 
-    /// Sections for a note; empty where there is nothing to tell. Files below the root by their names there.
+    /// Sections for a note; empty if there is nothing to tell. Files below the root have short names.
     pub(crate) fn sections(&self, root: &Path) -> String {
         let name = |path: &PathBuf| path.strip_prefix(root).unwrap_or(path).display().to_string();
         let mut files: Vec<_> = self.changed.iter().take(FILES_MOST).map(name).collect();
@@ -268,7 +268,7 @@ fn has_marks(metadata: &Value) -> bool {
     ["background", "todos", "changes"].iter().any(|key| metadata.get(*key).is_some())
 }
 
-/// The call and the content of a snapshot.
+/// The call's id and the data of a snapshot.
 fn snapshot(part: &Part) -> Option<(&str, &Value)> {
     let Part::Data { name, id, data } = part else { return None };
     (*name == DataName::Snapshot).then_some((id.as_deref()?, data))
@@ -279,7 +279,7 @@ fn marks(ours: &Value) -> impl Iterator<Item = BackgroundMark> {
     marks.into_iter().flatten().filter_map(|mark| BackgroundMark::deserialize(mark).ok())
 }
 
-/// A command by its name, in one line.
+/// A command with its name, in one line.
 pub(crate) fn background_line((name, command): (&str, &str)) -> String {
     format!("{name}: {}", one_line(command))
 }
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_was_changed_is_listed_and_what_was_read_beside_it_is_not() {
-        // An outdated file has no sight, and instructions that were found on the way have one.
+        // An outdated file has no sight; instructions found on the way do.
         let seen = json!([{ "path": "/w/AGENTS.md", "digest": "1" }]);
         let locations = json!([{ "path": "/w/a.rs", "line": 3 }, { "path": "/other/b.rs" }]);
         let edit = json!({ "kind": "edit", "locations": locations, "metadata": { "seen": seen } });

@@ -1,4 +1,4 @@
-//! A tool whose results also tell which arguments it went without or ran with less of. Does nothing else.
+//! Wraps a tool so that its results also tell which arguments it went without or lowered. Does nothing else.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl<T: Tool> Tool for WithArgumentNotes<T> {
     }
 }
 
-/// The tool as every session gets it.
+/// The tool in the form that every session gets.
 pub(crate) fn with_argument_notes(tool: impl Tool + 'static) -> Arc<dyn Tool> {
     Arc::new(WithArgumentNotes(tool))
 }

@@ -1,5 +1,5 @@
 //! From an input struct to a tool's schema, and from a call's arguments to the struct. Knows no tool by name;
-//! what arguments mean is for `attache_core::arguments` to say.
+//! `attache_core::arguments` decides what arguments mean.
 
 use attache_core::arguments::{self, accepted};
 use attache_core::legible::visible_block;
@@ -12,14 +12,15 @@ use serde_json::{Map, Value};
 
 use crate::bounded::Bounded;
 
-/// Whether clients get a tool call or see the tool's work by other means.
+/// Whether clients get a tool call or see the tool's work in another form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Visibility {
     Shown,
     Hidden,
 }
 
-/// What a tool is, with the struct's doc comment as the text the model reads. Made once per process and tool.
+/// A tool's description, with the struct's doc comment as the text for the model. Made once per process and
+/// tool.
 pub(crate) fn spec<Input: JsonSchema>(
     id: &str,
     kind: ToolKind,
@@ -46,7 +47,8 @@ pub(crate) fn spec<Input: JsonSchema>(
     }
 }
 
-/// The arguments as the tool's struct, or what is wrong with them: the field, what it may be, and an example.
+/// The arguments as the tool's struct, or what is wrong with them: the field, its allowed values, and an
+/// example.
 pub(crate) fn parse<Input: DeserializeOwned>(
     spec: &ToolSpec,
     example: &str,
@@ -57,7 +59,7 @@ pub(crate) fn parse<Input: DeserializeOwned>(
         .map_err(|problem| rejected(spec, example, &problem))
 }
 
-/// What the model is told of a call that runs with less than it was given.
+/// What the model is told about a call that runs with less than the model gave.
 pub(crate) fn left_out(spec: &ToolSpec, input: &Value) -> Option<String> {
     let notes = arguments::left_out(spec, input)?;
     Some(visible_block(Bounded::whole(notes, ERROR_BYTES / 2).text()))
@@ -65,12 +67,12 @@ pub(crate) fn left_out(spec: &ToolSpec, input: &Value) -> Option<String> {
 
 /// The one form of an argument error.
 pub(crate) fn rejected(spec: &ToolSpec, example: &str, problem: &str) -> String {
-    // A name or value of the model's own may be of any length.
+    // A name or value from the model may have any length.
     let problem = Bounded::whole(problem, ERROR_BYTES / 2);
     format!("{}: {}, for example {example}", spec.id, visible_block(problem.text()))
 }
 
-/// Drops what costs tokens and tells the model nothing.
+/// Removes what costs tokens and tells the model nothing.
 fn without_noise(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -90,7 +92,7 @@ fn without_noise(schema: &mut Value) {
     }
 }
 
-/// An optional field is one that may be missing; that it may also be null need not be said.
+/// An optional field may be missing; that it may also be null need not be said.
 fn unwrap_optional(fields: &mut Map<String, Value>) {
     let single = match fields.get("type") {
         Some(Value::Array(types)) => types.iter().find(|name| *name != "null").cloned(),

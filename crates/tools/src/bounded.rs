@@ -2,7 +2,7 @@
 
 use crate::text::counted;
 
-/// Text within its limit, the note about what was left out included.
+/// Text within its limit, including the note about what was left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bounded {
     text: String,
@@ -22,7 +22,7 @@ impl Bounded {
         Self::joined(&text[..head], &text[tail..], (tail - head) as u64, limit)
     }
 
-    /// Keeps the beginning, whole lines of it where there are any.
+    /// Keeps the beginning, cut at the end of a line if there is one.
     pub(crate) fn head(text: impl Into<String>, limit: usize) -> Self {
         let text = text.into();
         if text.len() <= limit {
@@ -33,7 +33,7 @@ impl Bounded {
         Self::joined(text[..end].trim_end_matches('\n'), "", (text.len() - end) as u64, limit)
     }
 
-    /// For bytes that were never whole in memory: their beginning, their end, and how many there were in all.
+    /// For bytes that were never in memory as a whole: their beginning, their end, and their total number.
     pub(crate) fn from_ends(head: &[u8], tail: &[u8], total: u64, limit: usize) -> Self {
         let missing = total.saturating_sub((head.len() + tail.len()) as u64);
         if missing == 0 {
@@ -49,8 +49,9 @@ impl Bounded {
         Self::joined(&head[..head_end], &tail[tail_start..], missing + cut_again as u64, limit)
     }
 
-    /// Whole lines from the beginning, up to `head_bytes`, and from the end, as many as fit. In between is
-    /// what is left out and `rest`, which says where it is. A line that does not fit by itself is cut.
+    /// Whole lines from the beginning, up to `head_bytes`, and from the end, as many as fit. Between them
+    /// stands a note about what is left out, with `rest`, which says where that is. A line that is too long by
+    /// itself is cut.
     pub(crate) fn lines(ends: &Ends<'_>, limit: usize, head_bytes: usize, rest: &str) -> Self {
         let missing = ends.total.saturating_sub((ends.head.len() + ends.tail.len()) as u64);
         let (mut head, mut tail) = match missing {
@@ -101,8 +102,8 @@ impl Bounded {
     }
 }
 
-/// Beginning and end of bytes that were never whole in memory, and how many bytes and newlines there were in
-/// all.
+/// Beginning and end of bytes that were never in memory as a whole, and the total numbers of bytes and
+/// newlines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ends<'a> {
     pub(crate) head: &'a [u8],
@@ -111,13 +112,13 @@ pub(crate) struct Ends<'a> {
     pub(crate) lines: u64,
 }
 
-/// Where the last line ends that is whole within `room`; within a line if there is none.
+/// The end of the last whole line within `room`; within a line if there is none.
 fn end_of_lines(text: &str, room: usize) -> usize {
     let end = text.floor_char_boundary(room.min(text.len()));
     text[..end].rfind('\n').map_or(end, |at| at + 1)
 }
 
-/// Where the first line begins that is whole in the last `room` bytes; within a line if there is none.
+/// The beginning of the first whole line in the last `room` bytes; within a line if there is none.
 fn start_of_lines(text: &str, room: usize) -> usize {
     let start = text.ceil_char_boundary(text.len().saturating_sub(room));
     if start == 0 || text.as_bytes()[start - 1] == b'\n' {
@@ -129,13 +130,13 @@ fn start_of_lines(text: &str, room: usize) -> usize {
     }
 }
 
-/// The longest the note between lines can be, without what says where the rest is.
+/// The greatest length of the note between lines, without the text that says where the rest is.
 const LINES_NOTE_BYTES: usize = 80;
 
-/// The longest the note can be: its words and the digits of the largest number.
+/// The greatest length of the note: its words and the digits of the largest number.
 const NOTE_BYTES: usize = 52;
 
-/// `bytes` up to a character that their end cuts in two, and how many bytes that leaves out.
+/// `bytes` without a character that their end cuts in two, and how many bytes that drops.
 fn without_split_end(bytes: &[u8]) -> (&[u8], usize) {
     let from = bytes.len().saturating_sub(3);
     for start in (from..bytes.len()).rev() {
@@ -154,8 +155,7 @@ fn without_split_end(bytes: &[u8]) -> (&[u8], usize) {
     (bytes, 0)
 }
 
-/// `bytes` from the first character that their beginning does not cut in two, and how many bytes that leaves
-/// out.
+/// `bytes` without a character that their beginning cuts in two, and how many bytes that drops.
 fn without_split_start(bytes: &[u8]) -> (&[u8], usize) {
     let lost = bytes.iter().take(3).take_while(|byte| matches!(byte, 0x80..=0xbf)).count();
     (&bytes[lost..], lost)

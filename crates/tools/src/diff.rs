@@ -1,4 +1,4 @@
-//! Line differences for clients: hunks, their places in the new file, a count. Reads and writes nothing.
+//! Line differences for clients: hunks, their places in the new file, a count. Does no I/O.
 
 use std::path::Path;
 use std::time::Instant;
@@ -13,9 +13,9 @@ use crate::limits::{DIFF_CONTEXT, DIFF_TIME, SHOWN_DIFF_BYTES, WHOLE_DIFF_BYTES}
 pub(crate) struct DiffHunk {
     pub(crate) old_text: String,
     pub(crate) new_text: String,
-    /// 1-based, in the new text: the first changed line; after a deletion the line that follows.
+    /// Counted from 1, in the new text: the first changed line; after a deletion, the next line.
     pub(crate) line: u32,
-    /// 0-based line where `old_text` begins in the old text.
+    /// Counted from 0: the line of the old text at which `old_text` begins.
     #[cfg(test)]
     pub(crate) old_start: usize,
 }
@@ -82,7 +82,7 @@ impl Difference {
     }
 }
 
-/// A whole file as it was and as it is; hunks when that would be too much.
+/// A whole file before and after; hunks if that would be too much.
 pub(crate) fn replaced_file(path: &Path, old: &str, new: &str, difference: &Difference) -> Vec<Shown> {
     if difference.hunks.is_empty() {
         return Vec::new();
@@ -107,7 +107,7 @@ fn hunk(group: &[DiffOp], old_lines: &[&str], new_lines: &[&str]) -> Option<Diff
     let changed = group.iter().find(|operation| operation.tag() != DiffTag::Equal)?;
     let old = first.old_range().start..last.old_range().end;
     let new = first.new_range().start..last.new_range().end;
-    // A deletion at the end of the file has no line that follows: the last one is named instead.
+    // After a deletion at the end of the file there is no next line, so the last one is named.
     let line = (changed.new_range().start + 1).min(new_lines.len()).max(1);
     Some(DiffHunk {
         #[cfg(test)]

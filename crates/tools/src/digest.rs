@@ -1,4 +1,4 @@
-//! A short name for what a file holds: the same for an editor's text and for the file it saves. Reads no file
+//! A short digest of a file's content, equal for an editor's text and for the file that it saves. Reads no file
 //! itself.
 
 use std::fmt::Write as _;
@@ -7,17 +7,17 @@ use std::time::UNIX_EPOCH;
 
 use sha2::{Digest, Sha256};
 
-/// Of a file that is not there.
+/// The digest of a missing file.
 pub(crate) const ABSENT: &str = "absent";
 
-/// Takes bytes piece by piece. What editors change by themselves does not count: the mark at the beginning,
-/// carriage returns before line feeds, the last line feed.
+/// Takes bytes piece by piece. Ignores what editors change on their own: the byte order mark, carriage returns
+/// before line feeds, the last line feed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Digester {
     hash: Sha256,
-    /// The first bytes, until it is known whether they are a mark.
+    /// The first bytes, until it is known whether they are a byte order mark.
     start: Option<Vec<u8>>,
-    /// What counts only if something follows.
+    /// A byte that counts only if another follows.
     held: PendingByte,
 }
 
@@ -90,14 +90,14 @@ impl Digester {
     }
 }
 
-/// Of a whole content.
+/// The digest of a complete content.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     let mut digester = Digester::new();
     digester.update(bytes);
     digester.finish()
 }
 
-/// Of a file too large to be read for this: its size and the time of its last change.
+/// For a file that is too large to read: its size and the time of its last change.
 pub(crate) fn stamp(metadata: &Metadata) -> String {
     let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     format!("{} bytes at {}", metadata.len(), changed.unwrap_or_default().as_nanos())
@@ -127,7 +127,7 @@ mod tests {
             prop_assert_eq!(digester.finish(), digest(text.as_bytes()));
         }
 
-        /// Only texts that are the same but for those things share a name.
+        /// Texts have the same digest only if they differ in nothing else.
         #[test]
         fn other_texts_have_other_names(left in "[a\r\n]{0,6}", right in "[a\r\n]{0,6}") {
             let plain = |text: &str| {

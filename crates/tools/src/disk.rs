@@ -1,5 +1,5 @@
-//! What the reader of commands is told about this machine and this session, and what it finds as the accesses
-//! that rules judge. The only place where the words of `attache_shell` become those of the core.
+//! Tells the reader of commands about this machine and this session, and converts its findings to the accesses
+//! that rules judge. Only here do types of `attache_shell` become types of the core.
 
 pub(crate) mod repository;
 mod telling;
@@ -21,14 +21,14 @@ use attache_shell::{
 
 use crate::roots::real;
 
-/// This machine, with the programs that a session's commands find.
+/// This machine, with the programs that a session's commands can find.
 #[derive(Debug)]
 pub struct DiskOfWorkspace {
     programs: Programs,
 }
 
 impl DiskOfWorkspace {
-    /// A reader that finds programs there.
+    /// A disk for programs found there.
     pub fn new(programs: Programs) -> Self {
         Self { programs }
     }
@@ -49,7 +49,7 @@ impl Disk for DiskOfWorkspace {
         path.metadata().ok().map(|found| kind_of(found.file_type()))
     }
 
-    /// A command has no rights beyond those of the mode, not even root's.
+    /// A command has no rights beyond those of the file mode, not even root's.
     fn can_be_entered(&self, directory: &Path) -> bool {
         let own = rustix::process::geteuid().as_raw();
         let is_open = |place: &Path| {
@@ -101,7 +101,7 @@ fn kind_of(found: FileType) -> EntryKind {
     }
 }
 
-/// Stands for the scratch of the session, which is not known here: a path that is nowhere.
+/// Replaces the session's scratch directory, which is not known here: a path that does not exist.
 const NO_SCRATCH: &str = "/dev/null/-";
 
 /// What a session's commands must not show or change.
@@ -109,7 +109,7 @@ const NO_SCRATCH: &str = "/dev/null/-";
 pub struct RestrictionsOfSession<'a> {
     /// What no grant reaches.
     pub guarded: &'a Guarded,
-    /// What rules keep from being read, where they do.
+    /// Files that rules protect from reading, if any.
     pub closed: Option<&'a ReadRules>,
 }
 
@@ -143,7 +143,7 @@ impl Restrictions for RestrictionsOfSession<'_> {
     }
 }
 
-/// What a command would touch, as rules judge it.
+/// What a command would touch, in the form that rules judge.
 pub fn accesses(touches: Vec<Touch>) -> Vec<Access> {
     let access = |touch| match touch {
         Touch::Read(path) => Access::ReadPath(path),

@@ -1,6 +1,6 @@
-//! The one place that opens, reads and replaces files for tools, each at the place that `reach` found for it.
+//! The only code that opens, reads and replaces files for tools, each at the place that `reach` found for it.
 //!
-//! Handles, not names, are what is read and written: a directory swapped for a link in between changes nothing.
+//! Reads and writes go through handles, not names: swapping a directory for a link in between changes nothing.
 
 mod unfollowed;
 
@@ -62,7 +62,7 @@ impl FileError {
         Self::Io { path: path.to_owned(), action, source: source.into() }
     }
 
-    /// With names as the model can use them in its next call.
+    /// With names that the model can use in its next call.
     pub(crate) fn relative_to(mut self, root: &Path) -> Self {
         match &mut self {
             Self::Missing { path, .. }
@@ -103,7 +103,7 @@ pub(crate) fn open(path: &Path, reach: &OpenRoots) -> Result<File, FileError> {
         }
         match fs::openat(&place.directory, &place.name, READING, Mode::empty()) {
             Ok(handle) => return regular(handle, path),
-            // A link was put there, or the file was taken away, since its place was found: look again.
+            // In the meantime the file became a link or disappeared: look again.
             Err(Errno::LOOP | Errno::NOENT) => {}
             Err(error) => return Err(FileError::io(path, "opened", error)),
         }
@@ -111,16 +111,16 @@ pub(crate) fn open(path: &Path, reach: &OpenRoots) -> Result<File, FileError> {
     Err(FileError::io(path, "opened", Errno::AGAIN))
 }
 
-/// What is in a directory.
+/// The names in a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Entries {
-    /// In order; directories end in a slash.
+    /// Sorted; names of directories end in a slash.
     pub(crate) names: Vec<String>,
-    /// There are more than were looked at.
+    /// There are more than these.
     pub(crate) is_cut: bool,
 }
 
-/// The names in a directory that may be seen.
+/// The names in a directory that an agent may see.
 pub(crate) fn entries(path: &Path, reach: &OpenRoots) -> Result<Entries, FileError> {
     let failed = |error: Errno| FileError::io(path, "listed", error);
     let (handle, real) = reach.directory(path)?;
@@ -154,7 +154,7 @@ pub(crate) fn load(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
         return Err(FileError::TooLarge { path: path.to_owned(), size });
     }
     let mut content = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-    // The file may grow while it is read; the size seen first is no bound.
+    // The file may grow while it is read, so the size seen first is no limit.
     file.take(EDIT_BYTES + 1)
         .read_to_end(&mut content)
         .map_err(|error| FileError::io(path, "read", error))?;
@@ -164,37 +164,37 @@ pub(crate) fn load(file: File, path: &Path) -> Result<Vec<u8>, FileError> {
     }
 }
 
-/// A file's real name: what its lock is named after, and what is known of it.
+/// A file's real name, which identifies its lock and what is known of it.
 pub(crate) fn real_name(path: &Path, reach: &OpenRoots) -> PathBuf {
-    // A path that can't be resolved can't be written either; its own name will do until that is said.
+    // A path that can't be resolved can't be written either; its own name serves until that is reported.
     reach.resolve(path).map_or_else(|_| path.to_owned(), |place| place.real)
 }
 
-/// Whether directories on the way to a file are made.
+/// Whether to create directories on the way to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parents {
     Make,
     Require,
 }
 
-/// A place for a file: its directory, held open and known to be within reach, and a name in it.
+/// A place for a file: an open handle of its directory, which is known to be within reach, and a name in it.
 #[derive(Debug)]
 pub(crate) struct Target {
     directory: OwnedFd,
     name: OsString,
-    /// As the caller named it, for errors.
+    /// The caller's name for it, for errors.
     path: PathBuf,
-    /// As a client knows it.
+    /// The client's name for it.
     pub(crate) named: PathBuf,
 }
 
-/// The mode of a file that was not there before.
+/// The mode of a file that did not exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NewMode {
-    /// What the user's umask makes of it, as for any new file.
+    /// Set by the user's umask, as for any new file.
     Usual,
     Executable,
-    /// Of a file that is put back.
+    /// The former mode of a file that is restored.
     Exactly(u32),
 }
 
@@ -203,7 +203,7 @@ impl NewMode {
         mode_from(match self {
             Self::Usual => 0o666,
             Self::Executable => 0o777,
-            // Readable by no other user before it has its own mode.
+            // No other user may read it before it has its own mode.
             Self::Exactly(_) => 0o600,
         })
     }
@@ -229,20 +229,19 @@ impl Target {
 
     /// Puts `content` in the file's place in one step: readers see the old file or the new one.
     ///
-    /// Mode and owner are kept. Other hard links keep the old content; extended attributes are not carried
-    /// over.
+    /// Keeps mode and owner. Other hard links keep the old content; extended attributes are lost.
     pub(crate) fn replace(&self, content: &[u8], new: NewMode) -> Result<(), FileError> {
         self.try_replace(content, new, Staging::Nameless)
             .map_err(|error| FileError::io(&self.path, "written (it is unchanged)", error))
     }
 
-    /// Takes the file away.
+    /// Deletes the file.
     pub(crate) fn remove(&self) -> Result<(), FileError> {
         fs::unlinkat(&self.directory, &self.name, AtFlags::empty())
             .map_err(|error| FileError::io(&self.path, "removed", error))
     }
 
-    /// Takes the directory of that name away if it is empty.
+    /// Deletes the directory of that name if it is empty.
     pub(crate) fn remove_directory(&self) -> Result<(), FileError> {
         fs::unlinkat(&self.directory, &self.name, AtFlags::REMOVEDIR)
             .map_err(|error| FileError::io(&self.path, "removed", error))
@@ -257,10 +256,10 @@ impl Target {
             Err(error) => return Err(error),
         };
         if old.is_some() {
-            // A rename would replace a file that forbids writing; whoever set that meant it.
+            // A rename would replace a file that forbids writing; respect that.
             fs::accessat(&self.directory, &self.name, fs::Access::WRITE_OK, AtFlags::EACCESS)?;
         }
-        // No other user may read what replaces a file before it has that file's mode.
+        // No other user may read the replacement before it has the old file's mode.
         let mode = if old.is_some() { Mode::from_raw_mode(0o600) } else { new.at_first() };
         let temporary = temporary_name();
         let mut file = match self.stage(&temporary, staging, mode)? {
@@ -296,7 +295,7 @@ impl Target {
     }
 }
 
-/// How the new content waits for its name.
+/// How the new content exists before it gets its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Staging {
     Nameless,
@@ -310,7 +309,7 @@ enum Staged {
     Named(File),
 }
 
-/// Not blocking: the open of a pipe must return so that it can be refused.
+/// Not blocking: opening a pipe must return, so that it can be refused.
 const READING: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::NONBLOCK)
@@ -322,12 +321,12 @@ fn fill(mut file: &File, content: &[u8], old: Option<&Stat>, new: NewMode) -> Re
     file.write_all(content).map_err(to_errno)?;
     if let Some(old) = old {
         keep_owner(file, old)?;
-        // Last: both writing and a change of owner clear the set-user bits.
+        // Last, because both writing and a change of owner clear the set-user bits.
         fs::fchmod(file, Mode::from_raw_mode(old.st_mode & 0o7777))?;
     } else if let NewMode::Exactly(mode) = new {
         fs::fchmod(file, mode_from(mode))?;
     }
-    // Without it a power cut after the rename can leave an empty file on some file systems.
+    // Without this, a power cut after the rename can leave an empty file on some file systems.
     file.sync_data().map_err(to_errno)
 }
 
@@ -339,13 +338,13 @@ fn keep_owner(file: &File, old: &Stat) -> Result<(), Errno> {
     let owner = rustix::fs::Uid::from_raw(old.st_uid);
     let group = rustix::fs::Gid::from_raw(old.st_gid);
     match fs::fchown(file, Some(owner), Some(group)) {
-        // Only root may give files away; the editor's own file then is what every other editor leaves, too.
+        // Only root may give files away; then the file belongs to us, as with every other editor.
         Ok(()) | Err(Errno::PERM) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
-/// Unique within the machine's life for all practical ends; `EXCL` and `linkat` catch the rest.
+/// Unique for all practical purposes; `EXCL` and `linkat` catch the rest.
 fn temporary_name() -> OsString {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! What version control says of a workspace. The branch is read from `.git/HEAD`, since a repository can make
-//! git run anything; what differs from the last commit is `git_status`'s business.
+//! The branch of a workspace. Reads it from `.git/HEAD` without git, because a repository can make git run
+//! anything; `git_status` finds uncommitted changes.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(crate) fn in_words(root: &Path) -> Option<String> {
     };
     let repository = match found.is_dir() {
         true => found,
-        // A worktree or a submodule: the file says where the rest is.
+        // A work tree or a submodule: the file says where the repository is.
         false => {
             let place = read(&found)?;
             found.parent()?.join(place.strip_prefix("gitdir:")?.trim())
@@ -39,14 +39,14 @@ pub(crate) fn in_words(root: &Path) -> Option<String> {
     }
 }
 
-/// The name becomes part of the system prompt, and whoever made the repository chose it.
+/// The name becomes part of the system prompt, and the author of the repository chose it.
 fn is_plain(branch: &str) -> bool {
     const LONGEST: usize = 100;
     let taken = |character: char| character.is_alphanumeric() || "/._-+#@=".contains(character);
     !branch.is_empty() && branch.chars().count() <= LONGEST && branch.chars().all(taken)
 }
 
-/// A small file, unless it is something else.
+/// Reads a small regular file.
 fn read(path: &Path) -> Option<String> {
     let mut bytes = regular_file::read(path, GIT_HEAD_BYTES).ok()?;
     bytes.truncate(usize::try_from(GIT_HEAD_BYTES).unwrap_or(usize::MAX));

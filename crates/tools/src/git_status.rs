@@ -1,5 +1,5 @@
-//! What differs from the last commit: `git status`, only in a repository whose configuration names no program,
-//! and only in the full sandbox. Anything else is not told.
+//! What differs from the last commit: runs `git status`, but only in a repository whose configuration names no
+//! program, and only in the full sandbox. Otherwise the answer is unknown.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ use attache_shell::Repository;
 use crate::disk::repository::repository;
 use crate::limits::{GIT_STATUS_BYTES, GIT_STATUS_TIME};
 
-/// Beside the checks above: no monitor, no hook, no index written, no configuration of the machine.
+/// In addition to the checks above: no monitor, no hook, no writing of the index, no configuration of the
+/// machine.
 const OPTIONS: [&str; 12] = [
     "--no-optional-locks",
     "-c",
@@ -64,7 +65,7 @@ struct Printed(Vec<u8>);
 
 impl Sink for Printed {
     fn output(&mut self, bytes: &[u8]) {
-        // One byte more than is read says that there was more.
+        // Reads one byte more than allowed, to see that there was more.
         let room = GIT_STATUS_BYTES + 1 - self.0.len();
         self.0.extend_from_slice(&bytes[..bytes.len().min(room)]);
     }
@@ -82,7 +83,7 @@ impl Printed {
             match entry {
                 [b'?', b'?', b' ', _, .., 0] => untracked += 1,
                 [_, _, b' ', _, .., 0] => changed += 1,
-                // No status of git; errors go there, too.
+                // Not an entry of `git status`; errors are in the same output.
                 _ => return None,
             }
         }

@@ -1,5 +1,5 @@
-//! Runs hooks: each a process tree of its own, in the sandbox of its session unless the user wants none. What
-//! it prints is bounded; what it means is the core's business.
+//! Runs hooks, each as a process tree of its own, in the sandbox of its session unless the user wants none.
+//! Limits what a hook prints; the core interprets it.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -25,21 +25,21 @@ use tokio_util::sync::CancellationToken;
 use crate::limits::{HOOK_ERROR_BYTES, HOOK_OUTPUT_BYTES, HOOK_TIME_TO_END};
 use crate::platform::memory_file;
 
-/// What becomes of a hook that shall be held on a machine that holds nothing.
+/// What happens to a hook that has to be contained on a machine without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnheldHooks {
-    /// The user wants no sandbox at all.
+    /// It runs, because the user wants no sandbox at all.
     Run,
-    /// Those that nothing would hold are not run.
+    /// It does not run.
     Refused,
 }
 
 /// Runs hooks as processes of this machine.
 #[derive(Clone, Debug)]
 pub struct HookProcesses {
-    /// What holds them.
+    /// Their sandbox.
     pub sandbox: LazySandbox,
-    /// What becomes of those that nothing holds.
+    /// What happens to hooks without a sandbox.
     pub unheld: UnheldHooks,
 }
 
@@ -71,7 +71,7 @@ impl HookRunner for HookProcesses {
 }
 
 impl HookProcesses {
-    /// From its start to the end of all it started. Blocks.
+    /// Runs a hook from its start to the end of everything it started. Blocks.
     fn run_here(&self, job: &HookJob, cancel: &OwnedFd) -> io::Result<(CommandEnd, HookOutput)> {
         let workspace = &job.site.workspace;
         let programs = Programs::of(&job.site);
@@ -97,7 +97,7 @@ impl HookProcesses {
             return Ok((watch_with(tree, cancel, limits, &mut printed)?, printed));
         }
         let (network, writes) = (NetworkGrant::Withheld, WriteGrant::Granted);
-        // Lives until the whole tree is gone.
+        // Lives until the whole process tree is gone.
         let confined = self.sandbox.confine(&job.site, network, writes, line)?;
         let directory = confined.directory.as_deref().unwrap_or(&workspace.root);
         let launch = Launch { streams, ..confined.line() };
@@ -110,8 +110,8 @@ impl HookProcesses {
     }
 }
 
-/// The program and its arguments, behind the variables that hooks know their session by: a sandbox passes on
-/// no others than those of every command.
+/// The program and its arguments, preceded by the variables that tell hooks their session: a sandbox passes on
+/// only the usual variables of commands.
 fn line(job: &HookJob, programs: &Programs) -> io::Result<Vec<OsString>> {
     let workspace = &job.site.workspace;
     let variable = |name: &str, value: &std::ffi::OsStr| {
@@ -137,7 +137,7 @@ fn line(job: &HookJob, programs: &Programs) -> io::Result<Vec<OsString>> {
     Ok(line)
 }
 
-/// By its whole path, and never one that a session could have left.
+/// Its complete path, and never a program that a session could have placed there.
 fn helper(programs: &Programs, name: &str) -> io::Result<OsString> {
     programs.helper(name).map(PathBuf::into_os_string).ok_or_else(|| {
         let text = format!("{name} is not in a place of PATH that only root can write");
@@ -145,7 +145,7 @@ fn helper(programs: &Programs, name: &str) -> io::Result<OsString> {
     })
 }
 
-/// In memory: no other process can change what a hook is told, and we need not wait until it is read.
+/// In memory: no other process can change a hook's input, and we need not wait until the hook has read it.
 fn input(text: &str) -> io::Result<File> {
     let mut file = memory_file("hook-input")?;
     file.write_all(text.as_bytes())?;

@@ -1,4 +1,4 @@
-//! Finds the instructions that apply to a workspace, and what they import, as far as their provenance allows.
+//! Finds the instructions that apply to a workspace and what they import, as far as `provenance` allows.
 
 use std::collections::HashSet;
 use std::io;
@@ -23,14 +23,14 @@ use crate::search::is_ignored;
 pub(crate) struct InstructionReader<'a> {
     workspace: &'a Workspace,
     rules: TextRules<'a>,
-    /// Real paths and contents: a link, a copy and an import that leads back bring nothing twice.
+    /// Real paths and contents: a link, a copy or a circular import adds nothing twice.
     seen: HashSet<PathBuf>,
     texts: HashSet<String>,
     found: Vec<ReadInstructions>,
     left_out: Vec<String>,
 }
 
-/// A file, and what the model knows of it once it was told.
+/// A file, and the sight to record once the model is told of it.
 #[derive(Clone, Debug)]
 struct ReadInstructions {
     file: InstructionFile,
@@ -41,14 +41,15 @@ struct ReadInstructions {
 #[derive(Debug, Default)]
 pub(crate) struct NestedInstructions {
     files: ProjectInstructions,
-    /// Those of which only the beginning is told, or nothing.
+    /// Files of which the model gets only the beginning, or nothing.
     cut: Vec<PathBuf>,
-    /// Each file, so that it is told once: results of calls are kept with the session.
+    /// A sight for each file, so that the model gets it only once: results of calls are stored with the
+    /// session.
     sights: Vec<Sight>,
 }
 
 impl NestedInstructions {
-    /// Those between a root and the files of a call that the model has not seen yet.
+    /// The instructions between a root and the files of a call that the model has not seen yet.
     pub(crate) async fn of(site: &Site, files: Vec<PathBuf>) -> Self {
         let site = site.clone();
         let looking = tokio::task::spawn_blocking(move || Self::found(&site, &files));
@@ -58,7 +59,7 @@ impl NestedInstructions {
     fn found(site: &Site, files: &[PathBuf]) -> Self {
         let workspace = &site.workspace;
         let mut reader = InstructionReader::new(workspace, site.closed.as_ref());
-        // The files of the call itself are known to the model.
+        // The model knows the files of the call itself.
         reader.seen.extend(files.iter().filter_map(|file| file.canonicalize().ok()));
         let mut looked_into = HashSet::new();
         for directory in files.iter().flat_map(|file| directories_below_root(workspace, file)) {
@@ -83,7 +84,7 @@ impl NestedInstructions {
         self.sights.iter().cloned()
     }
 
-    /// The result of a call with the instructions behind it.
+    /// The result of a call, followed by the instructions.
     pub(crate) fn behind(&self, outcome: ToolOutcome) -> ToolOutcome {
         match outcome {
             ToolOutcome::Output { data: Value::String(mut text), presentation }
@@ -102,11 +103,11 @@ impl NestedInstructions {
     }
 }
 
-/// Directories whose files others wrote, whatever git says of them.
+/// Directories with files by others, whatever git says about them.
 const DEPENDENCIES: [&str; 7] =
     ["node_modules", "vendor", "target", ".venv", "venv", "site-packages", ".git"];
 
-/// Whether a directory holds dependencies or what a build made: its files don't speak for the project.
+/// Whether a directory holds dependencies or build output: its files do not speak for the project.
 fn is_of_others(workspace: &Workspace, directory: &Path) -> bool {
     let holding = workspace.roots().filter(|root| directory.starts_with(root));
     let Some(root) = holding.max_by_key(|root| root.as_os_str().len()) else { return true };
@@ -114,12 +115,12 @@ fn is_of_others(workspace: &Workspace, directory: &Path) -> bool {
     below.components().any(|name| DEPENDENCIES.iter().any(|other| name.as_os_str() == *other))
         || match (root.canonicalize(), directory.canonicalize()) {
             (Ok(root), Ok(directory)) => is_ignored(&root, &directory),
-            // What is not there has no instructions.
+            // A directory that does not exist has no instructions.
             (Err(_), _) | (_, Err(_)) => false,
         }
 }
 
-/// The directories between the root that a file lies in and the file, the outermost first.
+/// The directories between a root and a file in it, the outermost first.
 fn directories_below_root<'a>(workspace: &Workspace, file: &'a Path) -> Vec<&'a Path> {
     let holding = workspace.roots().filter(|root| file.starts_with(root));
     let Some(root) = holding.max_by_key(|root| root.as_os_str().len()) else { return Vec::new() };
@@ -157,7 +158,7 @@ impl<'a> InstructionReader<'a> {
         }
     }
 
-    /// One file and what it imports, unless it was read before. What does not exist is no instruction.
+    /// One file and its imports, unless it was read before. A missing file is ignored.
     fn file(&mut self, path: &Path, began: (FileOrigin, &Path), depth: usize) {
         let Ok(real) = path.canonicalize() else { return };
         let is_known = !real.is_file() || self.seen.contains(&real);
@@ -183,7 +184,8 @@ impl<'a> InstructionReader<'a> {
         self.found.push(ReadInstructions { file: InstructionFile { path: path.to_owned(), text }, sight });
         if depth < INSTRUCTION_DEPTH {
             let from = real.parent().unwrap_or(&real);
-            // Whoever made the project speaks from here on, whoever imported its file.
+            // From here on the author of the project decides what is imported, whichever file imported the
+            // project's.
             let began = match began {
                 (FileOrigin::User, _) if self.rules.is_in_roots(&real) => (FileOrigin::Root, from),
                 began => began,

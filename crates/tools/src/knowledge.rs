@@ -1,5 +1,5 @@
-//! Looks for what files of the user and of the project add to a session: skills and commands. Which files those
-//! are; what is in them is read elsewhere.
+//! Finds which files of the user and of the project add skills and commands to a session. Other modules read
+//! those files.
 
 use std::path::{Path, PathBuf};
 
@@ -16,9 +16,9 @@ use crate::templates::TemplateReader;
 /// What a user has for all projects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UserPlaces<'a> {
-    /// attache's own: `skills` and `commands` in it.
+    /// attache's own directory, with `skills` and `commands` in it.
     pub(crate) directory: Option<&'a Path>,
-    /// More directories of skills.
+    /// Further directories of skills.
     pub(crate) skill_paths: &'a [PathBuf],
 }
 
@@ -31,10 +31,10 @@ pub(crate) struct KnowledgePlace {
     pub(crate) of: PathBuf,
 }
 
-/// Below a directory, the first one first.
+/// Places of skills below a directory, in order of precedence.
 const SKILLS_OF_PROJECT: [&str; 2] = [".agents/skills", ".claude/skills"];
 
-/// Blocks.
+/// Finds and reads them. Blocks.
 pub(crate) fn look(workspace: &Workspace, rules: Option<&ReadRules>, own: UserPlaces<'_>) -> FoundKnowledge {
     let rules = TextRules::new(workspace, rules);
     let mut skills = SkillReader::new(&rules);
@@ -64,7 +64,7 @@ fn some(mut told: Vec<String>) -> Vec<String> {
     told
 }
 
-/// The nearest first: the root, what is above it, the user's home, attache's own, what is configured.
+/// The nearest first: the root, the directories above it, the user's home, attache's own, the configured ones.
 fn skill_places(workspace: &Workspace, own: UserPlaces<'_>) -> Vec<KnowledgePlace> {
     let home = workspace.guarded.home();
     let mut holders: Vec<(&Path, FileOrigin)> = instructions::directories(&workspace.root)
@@ -104,11 +104,11 @@ pub(crate) enum TemplateSource {
     User,
     /// The project, for attache.
     Project,
-    /// The project, for several agents: the models and agents it names are not ours.
+    /// The project, for several agents: its names of models and agents are not ours.
     Foreign,
 }
 
-/// Those of the project first: they say more about the work at hand.
+/// The project's first: they say more about the work at hand.
 fn template_places(workspace: &Workspace, own: UserPlaces<'_>) -> Vec<(KnowledgePlace, TemplateSource)> {
     let of_project = |name: &str, source: TemplateSource| {
         let (directory, of) = (workspace.root.join(name), workspace.root.clone());

@@ -58,23 +58,23 @@ use tools::{
 };
 pub use web::search::{SearchEndpoint, SearchEndpointError, SearchKey, SearchProvider};
 
-/// What the tools of a process work with.
+/// What the tools of a process need.
 #[derive(Clone, Debug)]
 pub struct Equipment {
-    /// What holds the commands of `bash`; found when the first of them runs.
+    /// Contains the commands of `bash`; probed when the first of them runs.
     pub sandbox: sandbox::LazySandbox,
-    /// Who searches the web. `None`: there is no `web_search`.
+    /// The service for web searches. `None`: there is no `web_search`.
     pub web_search: Option<SearchEndpoint>,
-    /// Shared with whoever else changes files in this process.
+    /// Shared with all other code in this process that changes files.
     pub turns: FileTurns,
 }
 
-/// Turns at files: who changes one waits for who is changing it.
+/// Locks on files: a change waits for another change of the same file.
 #[derive(Clone, Debug, Default)]
 pub struct FileTurns(Arc<locks::PathLocks>);
 
 impl Equipment {
-    /// No sandbox and no web search.
+    /// Without sandbox and web search.
     pub fn bare() -> Self {
         let helper = || std::env::current_exe().unwrap_or_default();
         let sandbox = sandbox::Sandbox::found_lazily_by(move || sandbox::Sandbox::none(helper()));
@@ -82,8 +82,8 @@ impl Equipment {
     }
 }
 
-/// The tools every session has; one that could not work is left out. Call it once per process: writes to one
-/// path take turns within one family.
+/// The tools of every session, without those that could not work. Call it once per process: writes to one path
+/// wait for each other only within one such set of tools.
 pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     let FileTurns(locks) = equipment.turns;
     let background = Arc::new(bash::background::Background::default());
@@ -109,7 +109,7 @@ pub fn builtin(equipment: Equipment) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The names of all of them, web_search included.
+/// The names of all tools, including `web_search`.
 pub fn builtin_names() -> Vec<String> {
     let always = builtin(Equipment::bare()).into_iter().map(|tool| tool.spec().id.to_string());
     always.chain([web_search::NAME.to_owned()]).collect()
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Rules and docs know tools by this list; providers take no other characters in a name.
+    /// Rules and docs use this list of tools; providers accept no other characters in a name.
     #[test]
     fn every_tool_is_in_the_list_of_names() {
         for tool in builtin(Equipment::bare()) {

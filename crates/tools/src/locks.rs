@@ -1,4 +1,4 @@
-//! One lock per path, so that changes of a file take turns. Does not protect against other programs.
+//! One lock per path, so that changes of a file wait for each other. Does not protect against other programs.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,12 @@ use tokio::sync::OwnedMutexGuard;
 /// Keyed by real path: two names of one file share a lock.
 #[derive(Debug, Default)]
 pub(crate) struct PathLocks {
-    /// Why a lock: sessions run side by side and share the family of tools. Held only to look up.
+    /// Why a lock: sessions run at the same time and share the set of tools. Held only to look up.
     entries: Mutex<HashMap<PathBuf, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 impl PathLocks {
-    /// Waits for its turn. The guard may move into a blocking task, so that a dropped call keeps its turn to
-    /// the end.
+    /// Waits for the lock. The guard may move into a blocking task, so that a dropped call holds it to the end.
     pub(crate) async fn lock(&self, path: &Path) -> OwnedMutexGuard<()> {
         self.entry(path).lock_owned().await
     }
@@ -25,8 +24,7 @@ impl PathLocks {
         if let Some(lock) = entries.get(path).and_then(Weak::upgrade) {
             return lock;
         }
-        // Paths that are held no more go when a new one comes, so that the map is as large as the work in
-        // flight.
+        // Removes unused entries with each new one, so that the map stays as large as the work in progress.
         entries.retain(|_, lock| lock.strong_count() > 0);
         let lock = Arc::default();
         entries.insert(path.to_owned(), Arc::downgrade(&lock));

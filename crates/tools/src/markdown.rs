@@ -11,16 +11,16 @@ pub(crate) fn fenced(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}")
 }
 
-/// `text`, which is one line, as code within a line of Markdown: nothing in it is taken for markup.
+/// `text`, which is one line, as code within a line of Markdown, so that nothing in it is markup.
 pub(crate) fn code_span(text: &str) -> String {
     let fence = "`".repeat(shortest_free_run(text));
     let at_edge = |character: char| text.starts_with(character) || text.ends_with(character);
-    // Blanks at both ends are not part of the code.
+    // CommonMark removes one blank at both ends.
     let gap = if text.is_empty() || at_edge('`') || at_edge(' ') { " " } else { "" };
     format!("{fence}{gap}{text}{gap}{fence}")
 }
 
-/// `"text"` in a title, in part if it is long, as code where Markdown would take something in it for markup.
+/// `"text"` for a title, cut if it is long, and as code if Markdown would treat something in it as markup.
 pub(crate) fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(TITLE_CHARACTERS).collect();
     let more = if shown.len() < text.len() { "…" } else { "" };
@@ -79,7 +79,7 @@ mod tests {
             prop_assert_eq!(*inner.last().unwrap(), opening);
         }
 
-        /// As CommonMark reads it: up to the next run of as many backticks, without one blank at each end.
+        /// Reads it like CommonMark: up to the next equal run of backticks, without one blank at each end.
         #[test]
         fn a_code_span_is_read_back_as_the_text(text in "[`a ]{1,12}") {
             let span = code_span(&text);

@@ -1,5 +1,5 @@
-//! What all tools that change files have in common: a preview, a turn at each path, and all of a change or
-//! nothing of it.
+//! What all tools that change files share: a preview, a lock on each path, and a change that happens completely
+//! or not at all.
 
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
@@ -26,53 +26,54 @@ use crate::snapshots;
 use crate::text::Encoding;
 use crate::texts::{CallTexts, Deed, Knowledge, Original, OriginalContent, Readable};
 
-/// A change of one file or several, understood and not yet made. Errors are the answer to the model.
+/// A change of one or several files that is understood but not made yet. Errors are the answer to the model.
 pub(crate) trait Mutation: std::fmt::Debug + Sized + Send + Sync + 'static {
     fn spec() -> &'static ToolSpec;
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String>;
-    /// Absolute and normal, each once.
+    /// Absolute and normal paths, each once.
     fn paths(&self) -> Vec<PathBuf>;
-    /// Those whose content could be read elsewhere afterwards.
+    /// The files whose content would be readable elsewhere afterwards.
     fn moved(&self) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// Whether what comes of it depends on what the files hold.
+    /// Whether the result depends on the old content of the files.
     fn old_content(&self) -> OldContent {
         OldContent::Matters
     }
-    /// Whether a file need not be there yet.
+    /// Whether a file may be missing.
     fn makes_files(&self) -> bool {
         true
     }
-    /// How the call looks while nothing is known of the files.
+    /// The presentation before anything is known of the files.
     fn presentation(&self, workspace: &Workspace) -> Presentation;
-    /// What is to be done to the files as they are now, in the order of `paths`. Pure.
+    /// The changes for the current content of the files, in the order of `paths`. Pure.
     fn change(&self, originals: &[Original]) -> Result<FileChanges, String>;
 }
 
-/// What a change has to do with what is there.
+/// How a change depends on the current content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OldContent {
-    /// Whether it can be made, and what it says, tells of the content: it needs the same word as reading.
+    /// Whether it is possible, and its answer, reveal the content: it needs the same permission as reading.
     Matters,
-    /// It can be made and told of without a look.
+    /// It is possible and reportable without reading the content.
     IsReplaced,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct FileChanges {
     pub(crate) steps: Vec<FileStep>,
-    /// What the model is told. It never repeats content.
+    /// The answer to the model. Never repeats content.
     pub(crate) answer: String,
-    /// None: those that were planned.
+    /// None: the planned ones.
     pub(crate) locations: Vec<Location>,
     pub(crate) shown: Vec<Shown>,
 }
 
-/// What becomes of one of the files.
+/// What happens to one of the files.
 #[derive(Debug)]
 pub(crate) enum FileStep {
-    /// `like` is the file whose encoding it gets: itself, or the one it was renamed from. `None`: it is UTF-8.
+    /// `like` is the file whose encoding the new one gets: itself, or the one it was renamed from. `None`:
+    /// UTF-8.
     Put {
         file: usize,
         like: Option<usize>,
@@ -93,17 +94,17 @@ impl FileChanges {
     }
 }
 
-/// The tool whose calls are mutations of one kind.
+/// The tool for one kind of mutation.
 #[derive(Debug)]
 pub(crate) struct ChangingTool<M> {
     /// Shared by all tools that change files.
     locks: Arc<PathLocks>,
-    /// What commands see of a file.
+    /// What commands see of a file depends on it.
     sandbox: LazySandbox,
     mutation: PhantomData<M>,
 }
 
-/// Behind a change in `/tmp`, where commands have one of their own.
+/// Added after a change in `/tmp`, because commands have a `/tmp` of their own.
 const TEMPORARY_NOTE: &str = "commands have a /tmp of their own: put files that a command needs into $TMPDIR";
 
 impl<M> ChangingTool<M> {
@@ -111,7 +112,7 @@ impl<M> ChangingTool<M> {
         Self { locks: Arc::clone(locks), sandbox: Arc::clone(sandbox), mutation: PhantomData }
     }
 
-    /// Whether commands would look for a changed file in vain. The sandbox is looked for only then.
+    /// Whether commands can't see a changed file. Only then is the sandbox probed.
     fn is_out_of_sight(&self, paths: &[PathBuf], workspace: &Workspace) -> bool {
         let is_own = |path: &PathBuf| workspace.roots().any(|root| path.starts_with(root));
         paths.iter().any(|path| is_shared_temporary(path) && !is_own(path))
@@ -174,10 +175,10 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
             }
             prepared.change.show(&mut presentation);
         }
-        // Not ours to tell the model of before it is granted; whoever is asked for the grant sees what it is
+        // The model may not learn this before the place is granted; the person who is asked sees what it is
         // for.
         Err(ChangeError::File(FileError::Outside { path })) => {
-            // What is to be changed has to be there.
+            // A file to change has to exist.
             if !mutation.makes_files()
                 && let Some(missing) = nowhere(path, site).await
             {
@@ -187,9 +188,10 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
                 prepared.change.show(&mut presentation);
             }
         }
-        // Refused by whoever reads the plan, which shows more than an error does. A link is told here.
+        // The rules refuse this with more detail than this error has; except for a link, which is reported
+        // here.
         Err(ChangeError::File(FileError::Guarded { .. })) if names_guarded(&mutation, &site.workspace) => {}
-        // It tells what the files hold.
+        // This error reveals what the files contain.
         Err(problem @ ChangeError::Change(_)) => {
             let read = touched(site, mutation.paths(), Access::ReadPath).await;
             return Ok(ToolPlan::failing(read, presentation, text(problem)));
@@ -201,14 +203,14 @@ async fn plan<M: Mutation>(mutation: M, site: &Site) -> Result<ToolPlan, String>
     Ok(ToolPlan::new(touched_paths, presentation))
 }
 
-/// Those that may not be read without a question, and that hold something.
+/// The files with content that may not be read without a question.
 fn closed(originals: &[Original]) -> impl Iterator<Item = &Original> {
     let holds = |original: &&Original| !matches!(original.content, OriginalContent::Missing(_));
     originals.iter().filter(|original| original.readable == Readable::Closed).filter(holds)
 }
 
-/// The texts of a call as if its directories were granted already: only for what a person is shown. What is
-/// hidden from agents stays so, and a client is not asked for what it may not give.
+/// The texts of a call as if its directories were granted already: only for a preview to a person. Files hidden
+/// from agents stay hidden, and a client is not asked for what it may not give.
 fn preview_texts(mutation: &impl Mutation, site: &Site) -> CallTexts {
     let directory = |path: PathBuf| {
         let path = real(&path).unwrap_or(path);
@@ -232,8 +234,7 @@ async fn run<M: Mutation>(
 ) -> ToolOutcome {
     let mut call = RunningCall::started(mutation.presentation(&runtime.site.workspace));
     let (site, paths) = (runtime.site.clone(), mutation.paths());
-    // A task of its own: a change that is under way goes to its end, and keeps its turn, even when its caller
-    // is gone and no one waits for it.
+    // In a task of its own: a change in progress completes and keeps its locks, even if its caller is gone.
     let made = tokio::spawn(async move { make(&mutation, &runtime, &locks).await });
     match made.await {
         Ok(Ok(mut done)) => {
@@ -266,7 +267,7 @@ enum ChangeError {
 }
 
 impl ChangeError {
-    /// With names as the model can use them.
+    /// With names that the model can use.
     fn in_words(self, root: &Path) -> String {
         match self {
             Self::File(error) => error.relative_to(root).to_string(),
@@ -292,7 +293,7 @@ async fn make(
     let texts = CallTexts::for_changing(&runtime.site, &runtime.cancel);
     let mut keys: Vec<PathBuf> =
         mutation.paths().iter().map(|path| files::real_name(path, texts.reach())).collect();
-    // Always in the same order: two changes of the same files must not wait for each other.
+    // Always in the same order, so that two changes of the same files can't deadlock.
     keys.sort();
     keys.dedup();
     let mut turns = Vec::with_capacity(keys.len());
@@ -316,7 +317,7 @@ async fn make(
     perform(prepared, &texts).await
 }
 
-/// Everything but the change itself: what could be wrong with it is found here, with nothing touched.
+/// Everything but the change itself: finds all possible errors before touching anything.
 async fn prepare(mutation: &impl Mutation, texts: &CallTexts) -> Result<Prepared, ChangeError> {
     let mut originals: Vec<Original> = Vec::new();
     let mut room = CHANGE_BYTES;
@@ -377,7 +378,7 @@ async fn perform(prepared: Prepared, texts: &CallTexts) -> Result<AppliedChange,
     Ok(AppliedChange { change, seen })
 }
 
-/// Takes back what was done, the last first, and says how that went.
+/// Undoes what was done, the last first, and says how that went.
 async fn undo(originals: &[Original], done: &[usize], texts: &CallTexts) -> String {
     let mut failures = Vec::new();
     for file in done.iter().rev() {

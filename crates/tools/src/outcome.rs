@@ -1,4 +1,5 @@
-//! How every call ends: bounded text for the model, what clients are shown, the time it took. Runs nothing.
+//! The end of every call: bounded text for the model, a presentation for clients, the time it took. Runs
+//! nothing.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -12,19 +13,19 @@ use serde_json::Value;
 
 use crate::bounded::Bounded;
 
-/// A call under way: what it looked like when planned, and since when it runs.
+/// A running call: its planned presentation, and when it began.
 #[derive(Debug)]
 pub(crate) struct RunningCall {
     started: Instant,
     pub(crate) presentation: Presentation,
     pub(crate) truncated: bool,
     pub(crate) output_path: Option<PathBuf>,
-    /// Files it read or changed.
+    /// The files it read or changed.
     pub(crate) seen: Vec<Sight>,
     pub(crate) exit_code: Option<i32>,
-    /// Commands in the background that it tells of.
+    /// The background commands that it mentions.
     pub(crate) background: Vec<BackgroundMark>,
-    /// The task list, where it became another.
+    /// The task list, if it has changed.
     pub(crate) todos: Option<Vec<TodoMark>>,
 }
 
@@ -56,10 +57,10 @@ impl RunningCall {
         self.failed_within(text, ERROR_BYTES)
     }
 
-    /// For errors that carry output: they may be longer than a reason is.
+    /// For errors that contain output: they may be longer than a mere reason.
     pub(crate) fn failed_within(mut self, text: impl Into<String>, limit: usize) -> ToolOutcome {
         let text = Bounded::whole(text, limit).into_text();
-        // The text itself is shown by whoever shows the call.
+        // Clients show the error's text anyway.
         self.presentation.metadata = Some(self.metadata());
         ToolOutcome::Error { text, presentation: Some(self.presentation) }
     }
@@ -78,7 +79,7 @@ impl RunningCall {
     }
 }
 
-/// Keeps in mind what a call has seen, for the calls behind it.
+/// Records what a call has seen, for later calls.
 pub(crate) fn noted(outcome: ToolOutcome, seen: &SeenFiles) -> ToolOutcome {
     let presentation = match &outcome {
         ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
@@ -94,7 +95,7 @@ pub(crate) fn noted(outcome: ToolOutcome, seen: &SeenFiles) -> ToolOutcome {
     outcome
 }
 
-/// Arguments that were wrong already when the call was planned.
+/// For arguments that were already wrong when the call was planned.
 pub(crate) fn refused(text: String) -> ToolOutcome {
     ToolOutcome::Error { text: Bounded::whole(text, ERROR_BYTES).into_text(), presentation: None }
 }

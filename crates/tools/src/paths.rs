@@ -1,4 +1,4 @@
-//! Paths as models and clients write them, and as people are shown them. Where they lead is found in `reach`.
+//! Paths as models and clients write them, and as people see them. `reach` finds where they lead.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -12,9 +12,9 @@ use attache_sandbox::paths::normal;
 use crate::limits::{NEAREST_NAMES, PATH_BYTES};
 use crate::markdown::code_span;
 
-/// The path an argument means: absolute, or relative to the workspace's root; `~`, the variables that every
-/// command has, `file://` and percent-encoding are understood. A file that really has the name as it is written
-/// wins over what the name could be decoded to.
+/// The path that an argument means: absolute, or relative to the workspace's root; understands `~`, the
+/// variables that every command has, `file://` and percent-encoding. A file with exactly the written name takes
+/// precedence over the decoded name.
 pub(crate) fn absolute(workspace: &Workspace, path: &str) -> Result<PathBuf, String> {
     if path.is_empty() {
         return Err("field `path` must not be empty".to_owned());
@@ -35,7 +35,7 @@ pub(crate) fn absolute(workspace: &Workspace, path: &str) -> Result<PathBuf, Str
     best([Some(as_written), decoded].into_iter().flatten().collect())
 }
 
-/// What follows `file://` and the machine's name; `None` where it is no such address.
+/// The text after `file://` and the machine's name; `None` if it is no such address.
 fn local_part(path: &str) -> Result<Option<&str>, String> {
     let Some(scheme) = path.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://")) else {
         return Ok(None);
@@ -51,7 +51,7 @@ fn local_part(path: &str) -> Result<Option<&str>, String> {
     }
 }
 
-/// An address is decoded by definition, and ends before `?` and `#`; whoever did not encode it is understood,
+/// An address is encoded by definition and ends before `?` and `#`; one that was not encoded is understood,
 /// too.
 fn candidates_of_url(local: &str) -> Vec<OsString> {
     let bare = local.split(['?', '#']).next().unwrap_or(local);
@@ -63,7 +63,7 @@ fn candidates_of_url(local: &str) -> Vec<OsString> {
     candidates
 }
 
-/// `~` and what is below it, unless the workspace has something of that very name.
+/// `~` and paths below it, unless the workspace has something of that very name.
 fn at_home(workspace: &Workspace, path: &str) -> Result<Option<PathBuf>, String> {
     let Some(below) = path.strip_prefix('~').filter(|below| below.is_empty() || below.starts_with('/'))
     else {
@@ -79,8 +79,8 @@ fn home(workspace: &Workspace) -> Result<&Path, String> {
     workspace.guarded.home().ok_or_else(|| "field `path`: the home directory is not known here".to_owned())
 }
 
-/// `$TMPDIR`, `$HOME` and `$PWD` as commands have them, and what is below, unless the workspace has something
-/// of that very name. Any other variable would become a directory with a dollar sign in its name.
+/// `$TMPDIR`, `$HOME` and `$PWD` with the values that commands have, and paths below, unless the workspace has
+/// something of that very name. Any other variable would become a directory with a dollar sign in its name.
 fn at_variable(workspace: &Workspace, path: &str) -> Result<Option<PathBuf>, String> {
     let Some((written, name)) = leading_variable(path) else { return Ok(None) };
     if workspace.root.join(written).symlink_metadata().is_ok() {
@@ -102,8 +102,8 @@ fn at_variable(workspace: &Workspace, path: &str) -> Result<Option<PathBuf>, Str
     Ok(Some(directory.join(path[written.len()..].trim_start_matches('/'))))
 }
 
-/// A variable that is the whole first name of a path: as it is written, and its name. `$id.tsx` is a file, and
-/// so is `$id` alone, unless every command has a variable of that name.
+/// A variable that is the whole first name of a path, as written, and its name. `$id.tsx` is a file, and so is
+/// `$id` alone, unless every command has a variable of that name.
 pub(crate) fn leading_variable(path: &str) -> Option<(&str, &str)> {
     let first = path.split('/').next()?;
     let inner = first.strip_prefix('$')?;
@@ -116,7 +116,7 @@ pub(crate) fn leading_variable(path: &str) -> Option<(&str, &str)> {
     (is_name && (is_known || first.len() < path.len())).then_some((first, name))
 }
 
-/// With percent-encoding resolved; `None` where there is none.
+/// The text with percent-encoding decoded; `None` if there is none.
 fn decoded(text: &str) -> Option<OsString> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -139,7 +139,7 @@ fn decoded(text: &str) -> Option<OsString> {
     (decoded != bytes).then(|| OsString::from_vec(decoded))
 }
 
-/// The candidate of which most is there; the first of several.
+/// The candidate of which the most exists; of equals, the first.
 fn best(candidates: Vec<OsString>) -> Result<PathBuf, String> {
     let mut paths = Vec::new();
     for candidate in candidates {
@@ -151,7 +151,7 @@ fn best(candidates: Vec<OsString>) -> Result<PathBuf, String> {
             paths.push(path);
         }
     }
-    // Nothing is looked up for a path that can be read in one way only.
+    // A path with only one reading needs no look at the disk.
     let best = match paths.len() {
         0 | 1 => paths.pop(),
         _ => paths.into_iter().rev().max_by_key(|path| existing_names(path)),
@@ -164,7 +164,8 @@ fn existing_names(path: &Path) -> usize {
     path.ancestors().find(exists).map_or(0, |existing| existing.components().count())
 }
 
-/// A path as the model can use it in its next call: relative to the workspace's root where it lies below it.
+/// A path in the form that the model can use in its next call: relative to the workspace's root if it lies
+/// below it.
 pub(crate) fn below<'a>(root: &Path, path: &'a Path) -> &'a Path {
     match path.strip_prefix(root) {
         Ok(below) if below.as_os_str().is_empty() => Path::new("."),
@@ -178,19 +179,19 @@ pub(crate) fn titled(path: &Path, workspace: &Workspace) -> String {
     code_span(&visible(&below(&workspace.root, path).to_string_lossy()))
 }
 
-/// A path in a text: what can't be seen in it is written out.
+/// A path in a text, with invisible characters written out.
 pub(crate) fn told(path: &Path) -> String {
     visible_name(&path.to_string_lossy())
 }
 
-/// Ends the sentence "does not exist": the names most like the one that was wanted.
+/// The end of the sentence "does not exist": names similar to the wanted one.
 pub(crate) fn nearest_names(wanted: &str, names: impl Iterator<Item = String>) -> String {
     let names: Vec<_> =
         most_similar(wanted, names).take(NEAREST_NAMES).map(|name| visible_name(&name)).collect();
     if names.is_empty() { String::new() } else { format!("; nearest names there: {}", names.join(", ")) }
 }
 
-/// Those that may have been meant, the most similar first.
+/// The names that may have been meant, the most similar first.
 pub(crate) fn most_similar(
     wanted: &str,
     names: impl Iterator<Item = String>,
@@ -204,7 +205,7 @@ pub(crate) fn most_similar(
     scored.into_iter().map(|(_, name)| name)
 }
 
-/// By common letters, and by slips of the finger: in a short name two swapped letters leave few in common.
+/// Compares by common letters, and by typing errors: in a short name two swapped letters leave few in common.
 fn likeness(wanted: &str, name: &str) -> f64 {
     strsim::jaro_winkler(wanted, name).max(strsim::normalized_damerau_levenshtein(wanted, name))
 }

@@ -1,5 +1,5 @@
-//! Pictures as every provider takes them: PNG, JPEG or WebP, still, small enough. Others are converted or
-//! scaled, once, when they come in. Opens no file.
+//! Pictures in a form that every provider accepts: PNG, JPEG or WebP, not animated, small enough. Converts or
+//! scales others once, when they come in. Opens no file.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tokio::sync::Semaphore;
 
 use crate::limits::{PICTURE_BYTES, PICTURE_MEMORY, PICTURE_PIXELS, PICTURE_SIDE, PICTURE_TIME};
 
-/// Brings pictures into the form and size that providers take.
+/// Converts pictures to the form and size that providers accept.
 #[derive(Clone, Debug)]
 pub struct PictureFitter {
-    /// Why one at a time: each may take `PICTURE_MEMORY`.
+    /// Why only one at a time: each may take `PICTURE_MEMORY`.
     turn: Arc<Semaphore>,
 }
 
@@ -31,7 +31,7 @@ impl Pictures for PictureFitter {
         let turn = Arc::clone(&self.turn);
         Box::pin(async move {
             let fitting = async move {
-                // Held by the work itself: it goes on when its caller is gone.
+                // The work itself holds it, because it continues when its caller is gone.
                 let turn = turn.acquire_owned().await.map_err(|error| error.to_string())?;
                 let work = tokio::task::spawn_blocking(move || {
                     let fitted = fit(&bytes);
@@ -49,7 +49,7 @@ impl Pictures for PictureFitter {
 fn fit(bytes: &[u8]) -> Result<Option<FittedPicture>, String> {
     let format = image::guess_format(bytes).map_err(|_| unknown(bytes))?;
     let Ok((width, height)) = reader(bytes, format).into_dimensions() else {
-        // Its head is cut off or odd. What a provider makes of it is the provider's business.
+        // Its head is cut off or unusual; let the provider decide.
         return match is_taken(format) {
             true => Ok(None),
             false => Err("this image can't be read; send it as PNG or JPEG".to_owned()),
@@ -72,7 +72,7 @@ fn fit(bytes: &[u8]) -> Result<Option<FittedPicture>, String> {
     encode(scaled(picture, PICTURE_SIDE)).map(Some)
 }
 
-/// By every provider.
+/// Whether every provider accepts the format.
 fn is_taken(format: ImageFormat) -> bool {
     matches!(format, ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::WebP)
 }
@@ -95,13 +95,13 @@ fn limits() -> Limits {
     limits
 }
 
-/// Providers refuse moving pictures, or see the first frame only.
+/// Providers refuse animated pictures, or see only the first frame.
 fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
     match format {
         ImageFormat::WebP => {
             WebPDecoder::new(Cursor::new(bytes)).is_ok_and(|decoder| decoder.has_animation())
         }
-        // `acTL` comes before the first data of a moving PNG.
+        // `acTL` precedes the first data of an animated PNG.
         ImageFormat::Png => {
             let data = memchr::memmem::find(bytes, b"IDAT").unwrap_or(bytes.len());
             memchr::memmem::find(&bytes[..data], b"acTL").is_some()
@@ -110,7 +110,7 @@ fn is_animated(bytes: &[u8], format: ImageFormat) -> bool {
     }
 }
 
-/// The first frame, the right way up.
+/// The first frame, with the orientation applied.
 fn decode(bytes: &[u8], format: ImageFormat) -> Result<DynamicImage, ImageError> {
     if format == ImageFormat::Gif {
         let mut decoder = GifDecoder::new(Cursor::new(bytes))?;
@@ -131,11 +131,11 @@ fn scaled(picture: DynamicImage, side: u32) -> DynamicImage {
     }
 }
 
-/// Without loss where that is small enough, else as JPEG, at last smaller.
+/// Lossless if that is small enough, else as JPEG, and finally smaller.
 fn encode(mut picture: DynamicImage) -> Result<FittedPicture, String> {
     let failed = |error: ImageError| format!("this image could not be converted: {error}");
     let mut png = Vec::new();
-    // Sixteen bits a channel say nothing to a model and double the size.
+    // Sixteen bits per channel tell a model nothing and double the size.
     picture = match picture.color().has_alpha() {
         true => DynamicImage::ImageRgba8(picture.into_rgba8()),
         false => DynamicImage::ImageRgb8(picture.into_rgb8()),
@@ -166,7 +166,7 @@ mod tests {
 
     fn picture(width: u32, height: u32) -> DynamicImage {
         DynamicImage::ImageRgb8(image::RgbImage::from_fn(width, height, |x, y| {
-            // Hardly compressible, and the same every time.
+            // Hardly compressible, but always the same.
             let noise = (x.wrapping_mul(2_654_435_761) ^ y.wrapping_mul(40_503)).to_le_bytes();
             image::Rgb([noise[0], noise[1], noise[2]])
         }))
@@ -211,7 +211,7 @@ mod tests {
     fn what_can_not_be_sent_says_why() {
         let heic = b"\0\0\0\x18ftypheic\0\0\0\0mif1heic";
         assert!(fit(heic).unwrap_err().contains("image/heic"), "{:?}", fit(heic));
-        // A head that promises more pixels than anybody has memory for is refused before anything is decoded.
+        // A head that promises more pixels than any memory holds is refused before decoding.
         let mut bomb = encoded(&picture(1, 1), ImageFormat::Bmp);
         bomb[18..22].copy_from_slice(&30_000_u32.to_le_bytes());
         bomb[22..26].copy_from_slice(&30_000_u32.to_le_bytes());

@@ -1,5 +1,5 @@
-//! Whose files may become part of a prompt unasked. Whoever made a repository chose its files and links:
-//! nothing outside of the roots, hidden or kept by a rule does.
+//! Decides which files may become part of a prompt without a question. The author of a repository chose its
+//! files and links, so nothing outside of the roots, nothing hidden and nothing that a rule protects may.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::path::{Path, PathBuf};
 use attache_core::ports::tool::Workspace;
 use attache_core::watchdog::ReadRules;
 
-/// Where a file was looked for: that decides whom its author is trusted to be.
+/// Where a file was found, which decides whether its author is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FileOrigin {
     /// A directory of the user's own, for all projects.
     User,
-    /// A directory above the root, which others may write: `/tmp` above all.
+    /// A directory above the root, which others may be able to write, above all `/tmp`.
     Above,
     Root,
 }
 
-/// What is asked of each file.
+/// The checks of each file.
 #[derive(Debug)]
 pub(crate) struct TextRules<'a> {
     workspace: &'a Workspace,
     rules: Option<&'a ReadRules>,
-    /// Every link followed.
+    /// With all links resolved.
     roots: Vec<PathBuf>,
 }
 
@@ -37,14 +37,14 @@ impl<'a> TextRules<'a> {
         self.roots.iter().any(|root| real.starts_with(root))
     }
 
-    /// Why a file is not used, by its real path. `base` is the real path of the directory where it was looked
-    /// for.
+    /// Why a file, given by its real path, is not used. `base` is the real path of the directory where it was
+    /// found.
     pub(crate) fn refusal(&self, real: &Path, origin: FileOrigin, base: &Path) -> Option<&'static str> {
         match origin {
             _ if !real.starts_with(base) && !self.is_in_roots(real) => {
                 return Some("it leads out of its directory");
             }
-            // The user's own directory is hidden from agents as a whole; these files in it are meant for them.
+            // Agents may not see the user's own directory, but these files in it are meant for them.
             FileOrigin::User => return None,
             FileOrigin::Above if !is_trusted(real) => return Some("it belongs to another user"),
             FileOrigin::Above | FileOrigin::Root => {}
@@ -52,7 +52,7 @@ impl<'a> TextRules<'a> {
         self.is_kept(real).then_some("it may not be read without a question")
     }
 
-    /// Whether a file is hidden from agents, or kept by a rule.
+    /// Whether a file is hidden from agents, or protected by a rule.
     pub(crate) fn is_kept(&self, real: &Path) -> bool {
         let Workspace { guarded, scratch, root, .. } = self.workspace;
         guarded.hides(real, scratch).is_some() || self.rules.is_some_and(|rules| rules.keeps(real, root))

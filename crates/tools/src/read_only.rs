@@ -1,5 +1,5 @@
-//! What all tools that only look at the disk have in common: the path they touch, and a run that ends with its
-//! cancel.
+//! What all tools that only look at the disk share: the path they touch, and a run that ends when it is
+//! cancelled.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use crate::files::FileError;
 use crate::outcome::{RunningCall, noted, refused};
 use crate::roots::{OpenRoots, missing_outside, touched};
 
-/// A call that looks at one path, understood. Errors are the answer to the model.
+/// A call that looks at one path, with its arguments understood. Errors are the answer to the model.
 pub(crate) trait ReadOnlyCall: std::fmt::Debug + Sized + Send + Sync + 'static {
     fn spec() -> &'static ToolSpec;
     fn needs_images() -> bool {
         false
     }
     fn parse(input: &Value, workspace: &Workspace) -> Result<Self, String>;
-    /// Absolute and normal.
+    /// An absolute and normal path.
     fn path(&self) -> PathBuf;
     fn presentation(&self, workspace: &Workspace) -> Presentation;
     fn look(self, runtime: ToolRuntime) -> impl Future<Output = Result<FinishCall, String>> + Send;
 }
 
-/// Ends a call with what was found.
+/// Ends a call with its result.
 pub(crate) type FinishCall = Box<dyn FnOnce(RunningCall) -> ToolOutcome + Send>;
 
-/// The tool whose calls are looks of one kind.
+/// The tool for one kind of look.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyTool<L>(PhantomData<L>);
 
@@ -70,7 +70,7 @@ impl<L: ReadOnlyCall> Tool for ReadOnlyTool<L> {
             let (cancel, seen) = (runtime.cancel.clone(), Arc::clone(&runtime.site.seen));
             let answer = tokio::select! {
                 answer = look.look(runtime) => answer,
-                // A disk that does not answer keeps its thread, not the call.
+                // A disk that does not answer blocks a thread, not the call.
                 () = cancel.cancelled() => Err("cancelled".to_owned()),
             };
             match answer {
@@ -81,7 +81,7 @@ impl<L: ReadOnlyCall> Tool for ReadOnlyTool<L> {
     }
 }
 
-/// A path outside that leads nowhere: nobody is asked for it.
+/// A path outside that does not exist: do not ask a person for it.
 pub(crate) async fn nowhere(path: PathBuf, site: &Site) -> Option<FileError> {
     let (workspace, reach) = (Arc::clone(&site.workspace), OpenRoots::of(site));
     let looked = tokio::task::spawn_blocking(move || missing_outside(&path, &reach, &workspace));
@@ -89,7 +89,7 @@ pub(crate) async fn nowhere(path: PathBuf, site: &Site) -> Option<FileError> {
     looked.await.ok().flatten()
 }
 
-/// Off the runtime's threads: disks may take their time.
+/// Runs outside of the runtime's threads, because disks may be slow.
 pub(crate) async fn blocking<T: Send + 'static, E: ToString + Send + 'static>(
     work: impl FnOnce() -> Result<T, E> + Send + 'static,
 ) -> Result<T, String> {

@@ -1,5 +1,5 @@
-//! The directories a call may touch, held open, and what lies beneath them. Finds places for files, opens no
-//! file.
+//! The directories that a call may touch, as open handles, and what lies below them. Finds places for files,
+//! opens no file.
 //!
 //! A path is followed from the handle of a root, by the kernel where it can (`platform.rs`), else name by name
 //! (`roots/walk.rs`). What is found is a handle and a name, so that no link can be put in between
@@ -32,29 +32,29 @@ use crate::platform::{entry, open_beneath};
 pub(crate) use hints::missing_outside;
 pub(crate) use touched::{real, touched};
 
-/// The roots of a session and what was granted beside them, with what stays out of reach inside.
+/// The roots of a session and the directories granted beside them, with the guarded places inside.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenRoots {
     roots: Vec<Arc<OpenRoot>>,
     guarded: Arc<Guarded>,
     scratch: PathBuf,
     route: Route,
-    /// What may be led to, if that was judged already.
+    /// The only targets that paths may lead to, if rules have judged them already.
     judged: Option<Arc<[PathBuf]>>,
-    /// What its user's configuration of git names in the roots, once something is to be changed.
+    /// Paths in the roots that the user's git configuration names; read once something is to be changed.
     named_by_git: Arc<OnceLock<Vec<PathBuf>>>,
 }
 
 #[derive(Debug)]
 struct OpenRoot {
     handle: OwnedFd,
-    /// As the session names it, without `.` and `..`.
+    /// The session's name for it, without `.` and `..`.
     named: PathBuf,
-    /// Where the handle was when it was opened.
+    /// The handle's real path when it was opened.
     real: PathBuf,
 }
 
-/// Who follows a path that has no absolute link in it.
+/// How to follow a path without absolute links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Kernel,
@@ -63,17 +63,17 @@ enum Route {
     Walk,
 }
 
-/// A place for a file: the deepest directory that exists, held open, and the names below it.
+/// A place for a file: a handle of the deepest existing directory, and the names below it.
 #[derive(Debug)]
 pub(crate) struct FilePlace {
     pub(crate) directory: OwnedFd,
-    /// Directories that are not there yet, outermost first.
+    /// Missing directories, the outermost first.
     pub(crate) missing: Vec<OsString>,
     pub(crate) name: OsString,
     pub(crate) presence: Presence,
-    /// Every link followed; what does not exist yet as it is named.
+    /// With all links resolved; the missing part as written.
     pub(crate) real: PathBuf,
-    /// The same with the root as the session names it: how a client knows the file.
+    /// The same below the session's name of the root: the client's name for the file.
     pub(crate) named: PathBuf,
 }
 
@@ -107,30 +107,31 @@ pub(crate) const DIRECTORY: OFlags =
     SEARCH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl OpenRoots {
-    /// Of a call: only what was judged, if it has been judged.
+    /// The roots of a call: limited to what rules judged, if they did.
     pub(crate) fn of(site: &Site) -> Self {
         Self { judged: site.judged.clone(), ..Self::new(&site.workspace, &site.granted) }
     }
 
     pub(crate) fn new(workspace: &Workspace, granted: &[PathBuf]) -> Self {
-        // Only what was judged is opened: directories of skills are read, never changed.
+        // Only judged paths are opened: directories of skills are read, never changed.
         let readable = workspace.skills.directories.iter();
         let named: Vec<PathBuf> =
             workspace.roots().chain(granted).chain(readable).map(|root| normal(root)).collect();
         let roots = named
             .iter()
             .enumerate()
-            // A root below another adds nothing; kept, it would lead wherever a link put in its place points
-            // to.
+            // A root below another adds nothing; as a root of its own it would lead wherever a link in its
+            // place points to.
             .filter(|(index, root)| {
                 !named.iter().enumerate().any(|(other, outer)| {
                     root.starts_with(outer) && (root.as_path() != outer || other < *index)
                 })
             })
             .map(|(_, root)| root.as_path())
-            // A file that was granted is reached from its directory; what was judged holds the call to it.
+            // A granted file is reached from its directory; the list of judged paths limits the call to the
+            // file.
             .chain(granted.iter().filter(|place| !place.is_dir()).filter_map(|place| place.parent()))
-            // A root that can't be opened (missing, no permission) is a root nothing lies below.
+            // Nothing lies below a root that can't be opened (missing, no permission).
             .filter_map(|root| OpenRoot::open(root).ok().map(Arc::new))
             .collect();
         let scratch = normal(&workspace.scratch);
@@ -138,27 +139,27 @@ impl OpenRoots {
         Self { roots, guarded, scratch, route: Route::Kernel, judged: None, named_by_git }
     }
 
-    /// Held to this path, links followed: what leads elsewhere is not opened.
+    /// Limited to this path, with links resolved: a path that leads elsewhere is not opened.
     pub(crate) fn held_to(&self, path: &Path) -> Self {
         Self { judged: Some([path.to_owned()].into()), ..self.clone() }
     }
 
-    /// For what a call has made itself on the way to what was judged.
+    /// For what a call itself created on the way to a judged path.
     pub(crate) fn for_own_traces(&self) -> Self {
         Self { judged: None, ..self.clone() }
     }
 
-    /// Whether a path lies in the session's own scratch: such files are no client's.
+    /// Whether a path lies in the session's own scratch directory: clients do not handle such files.
     pub(crate) fn is_scratch(&self, path: &Path) -> bool {
         path.starts_with(&self.scratch) || path.starts_with(self.real_scratch())
     }
 
-    /// Whether a path lies in a scratch directory that was not made yet: nothing can be there.
+    /// Whether a path lies in a scratch directory that does not exist yet, so that nothing can be there.
     pub(crate) fn lacks_scratch_for(&self, path: &Path) -> bool {
         path.starts_with(&self.scratch) && self.root_of(path).is_none()
     }
 
-    /// Makes the scratch directory if `path` is in it: nothing else makes it before it is used.
+    /// Creates the scratch directory if `path` is in it: it is only created on first use.
     pub(crate) fn with_scratch_for(&self, path: &Path) -> Result<Self, Errno> {
         let mut reach = self.clone();
         if self.lacks_scratch_for(path) {
@@ -169,22 +170,22 @@ impl OpenRoots {
         Ok(reach)
     }
 
-    /// Refuses what must not be seen. `real` has no links in it.
+    /// Refuses what agents must not see. `real` has no links in it.
     pub(crate) fn may_show(&self, real: &Path) -> Result<(), FileError> {
         self.guarded
             .hides(real, &self.real_scratch())
             .map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
     }
 
-    /// Refuses what must not be changed, whether it exists or not. `named` is as the call names it, `real` has
-    /// no links in it.
+    /// Refuses what agents must not change, existing or not. `named` is the call's name, `real` has no links in
+    /// it.
     pub(crate) fn may_change(&self, named: &Path, real: &Path) -> Result<(), FileError> {
         let protected = self.guarded.protects(real, &self.real_scratch());
         let reason = protected.or_else(|| belongs_to_git(named, real)).or_else(|| self.run_by_git(real));
         reason.map_or(Ok(()), |reason| Err(FileError::Guarded { reason }))
     }
 
-    /// Why a file is its user's own: git runs or obeys it when they call it.
+    /// Why a file is reserved for the user: git runs or obeys it when the user calls git.
     fn run_by_git(&self, real: &Path) -> Option<String> {
         if real.starts_with(self.real_scratch()) {
             return None;
@@ -202,7 +203,7 @@ impl OpenRoots {
         })
     }
 
-    /// Follows `path`, which is absolute and normal, to its place beneath a root.
+    /// Follows `path`, which is absolute and normal, to its place below a root.
     pub(crate) fn resolve(&self, path: &Path) -> Result<FilePlace, FileError> {
         match self.follow(path)? {
             Led::Below(place) => Ok(place),
@@ -210,7 +211,7 @@ impl OpenRoots {
         }
     }
 
-    /// The same where a root will do.
+    /// The same, but the path may also be a root itself.
     pub(crate) fn follow(&self, path: &Path) -> Result<Led, FileError> {
         let led = self.find(path)?;
         match &self.judged {
@@ -221,7 +222,7 @@ impl OpenRoots {
         }
     }
 
-    /// A directory for reading, and where it really is.
+    /// A directory for reading, and its real path.
     pub(crate) fn directory(&self, path: &Path) -> Result<(OwnedFd, PathBuf), FileError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let failed = |error| FileError::io(path, "opened", error);
@@ -231,7 +232,7 @@ impl OpenRoots {
                 let root = root.ok_or_else(|| FileError::Outside { path: path.to_owned() })?;
                 Ok((fs::openat(&root.handle, ".", flags, Mode::empty()).map_err(failed)?, real))
             }
-            // What is beside the first missing directory is not what was named.
+            // A neighbour of the first missing directory is not the named directory.
             Led::Below(place) if !place.missing.is_empty() || place.presence == Presence::Absent => {
                 Err(failed(Errno::NOENT))
             }
@@ -256,7 +257,7 @@ impl OpenRoots {
         let Some(name) = found.name else {
             return Ok(Led::Root { real: found.root.real.clone(), named: found.root.named.clone() });
         };
-        // Asked of the handle and not put together: the directory may have been moved since it was entered.
+        // Asked of the handle instead of composed: the directory may have been moved since it was opened.
         let directory = path_of(&found.directory).map_err(|error| FileError::io(path, "reached", error))?;
         let below = directory.strip_prefix(&found.root.real).map_err(|_| outside())?.to_owned();
         let rest: PathBuf = found.missing.iter().chain([&name]).collect();
@@ -270,8 +271,8 @@ impl OpenRoots {
         }))
     }
 
-    /// By the kernel, as long as there is no absolute link on the way, no link at its end, and nothing changes
-    /// under it.
+    /// Through the kernel, as long as there is no absolute link on the way, no link at the end, and nothing
+    /// changes meanwhile.
     fn direct(&self, path: &Path) -> Option<Option<Resolved>> {
         let (root, below) = self.root_of(path)?;
         let (parent, name) = (below.parent()?, below.file_name()?);
@@ -292,13 +293,13 @@ impl OpenRoots {
         root_of(&self.roots, path)
     }
 
-    /// Paths are compared as they really are, and so must this one be.
+    /// Paths are compared by their real names, so this one has to be real, too.
     fn real_scratch(&self) -> PathBuf {
         let root = self.roots.iter().find(|root| root.named == self.scratch);
         root.map_or_else(|| self.scratch.clone(), |root| root.real.clone())
     }
 
-    /// A real path as the model can use it in its next call.
+    /// A real path in the form that the model can use in its next call.
     fn told(&self, path: &Path) -> String {
         // The first root is the workspace's.
         told(self.roots.first().map_or(path, |root| below(&root.real, path)))
@@ -313,14 +314,14 @@ impl OpenRoot {
     }
 }
 
-/// Why nothing can be done in a workspace whose directory was removed. Told before anybody is asked for
+/// Why nothing works in a workspace whose directory was removed. Reported before a person is asked for
 /// permission.
 pub(crate) fn gone_workspace(workspace: &Workspace) -> Option<String> {
     let root = &workspace.root;
     (!root.is_dir()).then(|| format!("the directory of the workspace, {}, is gone", root.display()))
 }
 
-/// What both routes find. Without a name it is the root itself.
+/// The result of both routes. Without a name it is the root itself.
 struct Resolved {
     root: Arc<OpenRoot>,
     directory: OwnedFd,
@@ -329,7 +330,7 @@ struct Resolved {
     presence: Presence,
 }
 
-/// The innermost root that `path` is below by its name, and the rest of the path.
+/// The innermost root that contains `path` by its name, and the rest of the path.
 fn root_of<'roots, 'path>(
     roots: &'roots [Arc<OpenRoot>],
     path: &'path Path,
@@ -341,7 +342,7 @@ fn root_of<'roots, 'path>(
 }
 
 fn names_in(directory: &OwnedFd) -> Result<impl Iterator<Item = String>, Errno> {
-    // The handle only marks the place; this one can be read from.
+    // The given handle only marks the place; this one can be read from.
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let readable = fs::openat(directory, ".", flags, Mode::empty())?;
     let entries = fs::Dir::new(readable)?;
@@ -354,7 +355,7 @@ fn names_in(directory: &OwnedFd) -> Result<impl Iterator<Item = String>, Errno> 
 
 #[cfg(test)]
 impl OpenRoots {
-    /// As on a kernel without `openat2`.
+    /// Behaves as on a kernel without `openat2`.
     pub(crate) fn by_walking(mut self) -> Self {
         self.route = Route::Walk;
         self

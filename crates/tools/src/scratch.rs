@@ -1,5 +1,5 @@
-//! The scratch directories of all sessions below one directory: lists and removes them, and saves a file
-//! into one. What else is in them is made elsewhere.
+//! The scratch directories of all sessions below one directory: lists and removes them, and saves a file into
+//! one. Other code creates the rest of their content.
 
 mod removal;
 
@@ -15,12 +15,12 @@ use attache_core::ports::scratch::{Scratch, ScratchDirectory};
 
 use attache_sandbox::git_guard;
 
-/// `DIRECTORY/SESSION` each; names that begin with a dot are not sessions'.
+/// Each is `DIRECTORY/SESSION`; names that begin with a dot do not belong to sessions.
 #[derive(Clone, Debug)]
 pub struct ScratchDirectories(PathBuf);
 
 impl ScratchDirectories {
-    /// Touches nothing until it is asked.
+    /// Touches nothing before it is used.
     pub fn below(directory: PathBuf) -> Self {
         Self(directory)
     }
@@ -69,7 +69,7 @@ impl Scratch for ScratchDirectories {
     }
 }
 
-/// Under its name only when it is complete. Commands write here, too: a link of theirs is replaced, not
+/// The file gets its name only when it is complete. Commands write here, too: a link of theirs is replaced, not
 /// followed.
 fn save(directory: &Path, file: &str, bytes: &[u8]) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(odd, place.path().join("scratch/%2e%2e%2fx/a"));
     }
 
-    /// Deeper than a process may open handles, and than a stack goes.
+    /// Deeper than a process can open handles, and deeper than its stack allows.
     #[tokio::test]
     async fn no_depth_keeps_a_directory() {
         let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! The walk that `glob` and `grep` share: where it starts, what it passes by, when it stops. Looks into no file
-//! itself.
+//! The walk that `glob` and `grep` share: where it starts, what it skips, when it stops. Does not look into
+//! files.
 
 mod file_pattern;
 mod ignore_files;
@@ -31,9 +31,9 @@ pub(crate) use spill::keep;
 
 /// One file of a walk.
 pub(crate) struct WalkedFile<'a> {
-    /// Below the directory that is walked.
+    /// The path below the directory of the walk.
     pub(crate) relative: &'a Path,
-    /// Whether it is a symbolic link: its name counts, what it leads to does not.
+    /// Whether it is a symbolic link: its name counts, its target does not.
     pub(crate) link: IsLink,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum IsLink {
     Yes,
 }
 
-/// When a walk has to end before it is through; asked for every file.
+/// When a walk has to end early; checked for every file.
 #[derive(Debug)]
 pub(crate) struct SearchStop {
     cancel: CancellationToken,
@@ -56,7 +56,7 @@ impl SearchStop {
         Self { cancel, deadline: Instant::now() + SEARCH_TIME, out_of_time: AtomicBool::new(false) }
     }
 
-    /// Of a second look that must not take long.
+    /// For a second search that must not take long.
     pub(crate) fn sooner(&self, time: Duration) -> Self {
         let deadline = self.deadline.min(Instant::now() + time);
         Self { cancel: self.cancel.clone(), deadline, out_of_time: AtomicBool::new(false) }
@@ -70,34 +70,35 @@ impl SearchStop {
         self.cancel.is_cancelled()
     }
 
-    /// Whether the time ran out before the end was reached.
+    /// Whether the time ran out before the walk was complete.
     pub(crate) fn was_due(&self) -> bool {
         self.out_of_time.load(Ordering::Relaxed)
     }
 }
 
-/// What a walk passed over.
+/// What a walk skipped.
 #[derive(Debug, Default)]
 pub(crate) struct Unseen {
-    /// Entries that can't be read.
+    /// Entries that could not be read.
     pub(crate) failures: AtomicU64,
-    /// Files that rules of the user keep from being read.
+    /// Files that the user's rules protect from reading.
     closed: AtomicU64,
     /// Files that usually hold secrets.
     secret: AtomicU64,
 }
 
-/// What becomes of files that `.gitignore` and its like name.
+/// What to do with files that `.gitignore` and similar files name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ignored {
     PassedBy,
     Visited,
 }
 
-/// Calls `visit` for every wanted file and link below the directory that is not hidden from agents, kept by a
-/// rule or below `.git`. Each thread has a visitor of its own. Adds to `unseen` what could not be looked at.
+/// Calls `visit` for every wanted file and link below the directory that is not hidden from agents, not
+/// protected by a rule and not below `.git`. Each thread has its own visitor. Adds to `unseen` what it could
+/// not look at.
 ///
-/// Names that begin with a dot are no secret and are walked; links are never followed.
+/// Walks names that begin with a dot, which are not secret; never follows links.
 pub(crate) fn walk<'s, Visit>(
     place: &'s SearchRoot,
     wanted: Option<&'s FilePattern>,
@@ -108,7 +109,7 @@ pub(crate) fn walk<'s, Visit>(
 ) where
     Visit: FnMut(WalkedFile<'_>) + Send + 's,
 {
-    // The walk reads no ignore file by itself: it would open whatever has the name of one.
+    // The library must not read ignore files itself: it would open anything with such a name.
     let walk = WalkBuilder::new(place.real()).standard_filters(false).follow_links(false).build_parallel();
     let files = match ignored {
         Ignored::PassedBy => Some(IgnoreFiles::of(place)),
@@ -172,7 +173,7 @@ fn visit_entry(
     WalkState::Continue
 }
 
-/// The order of paths by their components, on plain bytes: a directory's files stand together.
+/// Orders paths by their components, as plain bytes, so that the files of a directory stay together.
 pub(crate) fn path_order(left: &OsStr, right: &OsStr) -> std::cmp::Ordering {
     let (left, right) = (left.as_bytes(), right.as_bytes());
     let weight = |byte: &u8| if *byte == b'/' { 0 } else { u16::from(*byte) + 1 };
@@ -182,7 +183,8 @@ pub(crate) fn path_order(left: &OsStr, right: &OsStr) -> std::cmp::Ordering {
     }
 }
 
-/// How a search looks: ``grep "pat" in `src` ``. It names no places: editors open each as a buffer.
+/// The title of a search: ``grep "pat" in `src` ``. It has no locations, because editors would open each as a
+/// buffer.
 pub(crate) fn presentation(
     tool: &str,
     pattern: &str,
@@ -197,7 +199,7 @@ pub(crate) fn presentation(
     }
 }
 
-/// What a search did not get to see.
+/// What a search could not examine.
 pub(crate) fn shortfall(stop: &SearchStop, unseen: &Unseen) -> Vec<String> {
     let count = |count: &AtomicU64| usize::try_from(count.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
     let (failures, closed, secret) = (count(&unseen.failures), count(&unseen.closed), count(&unseen.secret));
@@ -218,7 +220,7 @@ pub(crate) fn shortfall(stop: &SearchStop, unseen: &Unseen) -> Vec<String> {
     notes
 }
 
-/// Notes for the model, behind a result.
+/// Notes for the model after a result.
 pub(crate) fn bracketed(notes: &[String]) -> String {
     if notes.is_empty() { String::new() } else { format!("[{}]", notes.join("; ")) }
 }

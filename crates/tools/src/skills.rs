@@ -1,4 +1,4 @@
-//! Reads skills: their front matter when a session begins, their text when it is asked for.
+//! Reads skills: their front matter when a session begins, their text on first use.
 
 use std::collections::HashSet;
 use std::io;
@@ -20,7 +20,7 @@ use crate::provenance::{FileOrigin, TextRules, is_trusted};
 pub(crate) struct SkillReader<'a> {
     rules: &'a TextRules<'a>,
     found: Skills,
-    /// Real paths and contents: a link and a copy bring nothing twice.
+    /// Real paths and contents: a link or a copy adds nothing twice.
     seen: HashSet<PathBuf>,
     texts: HashSet<Vec<u8>>,
     left_out: Vec<String>,
@@ -36,10 +36,10 @@ impl<'a> SkillReader<'a> {
         (self.found, self.left_out)
     }
 
-    /// The skills of a directory, each a directory with a `SKILL.md`. What does not exist holds none.
+    /// Adds the skills of a directory, each a directory with a `SKILL.md`. A missing directory has none.
     pub(crate) fn place(&mut self, place: &KnowledgePlace) {
         let (Ok(real), Ok(of)) = (place.directory.canonicalize(), place.of.canonicalize()) else { return };
-        // Above the root others may write: what they link to is not the user's word.
+        // Others may write above the root: a link there does not speak for the user.
         let is_elsewhere = place.directory.strip_prefix(&place.of).is_ok_and(|name| of.join(name) != real);
         if place.origin == FileOrigin::Above && (is_elsewhere || !is_trusted(&real)) {
             return;
@@ -60,7 +60,7 @@ impl<'a> SkillReader<'a> {
             return;
         }
         let refusal = match place.origin {
-            // The user's own may be links to wherever they keep them.
+            // The user's own may be links to wherever the user keeps them.
             FileOrigin::User => self.rules.is_kept(&real).then_some("it may not be read without a question"),
             FileOrigin::Above | FileOrigin::Root => self.rules.refusal(&real, place.origin, of),
         };
@@ -77,7 +77,7 @@ impl<'a> SkillReader<'a> {
         }
     }
 
-    /// `None` for one that is there already, word for word.
+    /// `None` for a skill that was already read with the same text.
     fn read(&mut self, path: &Path, real: &Path) -> Result<Option<Skill>, String> {
         let bytes = regular_file::read_real(real, SKILL_BYTES).map_err(|error| error.to_string())?;
         let text = String::from_utf8_lossy(&bytes);
@@ -93,7 +93,7 @@ impl<'a> SkillReader<'a> {
         }
     }
 
-    /// Files beside a skill may be read; one collection is opened once, however many it holds.
+    /// Files beside a skill may be read; a collection is opened once, however many skills it has.
     fn open_directory(&mut self, real: &Path, collection: &Path) {
         let own = real.parent().unwrap_or(real);
         let directory = if own.starts_with(collection) { collection } else { own };
@@ -104,7 +104,7 @@ impl<'a> SkillReader<'a> {
     }
 }
 
-/// What a skill says behind its front matter; read once.
+/// The text of a skill after its front matter; read once.
 pub(crate) async fn body(skill: Arc<Skill>) -> Result<Arc<str>, String> {
     if let Some(body) = skill.body.get() {
         return Ok(Arc::clone(body));
@@ -119,7 +119,7 @@ pub(crate) async fn body(skill: Arc<Skill>) -> Result<Arc<str>, String> {
 fn read_body(real: &Path) -> io::Result<Arc<str>> {
     let bytes = regular_file::read_real(real, SKILL_BYTES)?;
     let text = String::from_utf8_lossy(&bytes);
-    // It was understood when it was found; what it has become since is all text.
+    // Its front matter was valid when it was found; if it is not any more, the whole file is text.
     let body = FrontMatter::parse(&text).map_or(&*text, |front| front.body);
     let most = usize::try_from(SKILL_BYTES).unwrap_or(usize::MAX);
     Ok(Bounded::head(visible_block(body), most).into_text().into())

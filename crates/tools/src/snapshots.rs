@@ -1,4 +1,5 @@
-//! What files hold before a call changes them, told to who keeps it. Moves nothing; `mover` does.
+//! Reports what files contain before a call changes them, to the sink that keeps it. Moves nothing; `mover`
+//! does.
 
 mod mover;
 
@@ -15,10 +16,10 @@ use crate::texts::{Deed, Original, OriginalContent, TextStore};
 
 pub use mover::SnapshotMover;
 
-/// The mode of a new file that can be run, where it was not changed.
+/// The mode of a new executable file, as long as nothing changed it.
 const EXECUTABLE: u32 = 0o755;
 
-/// Tells what a change is about to do; it may be made when this has returned without an error.
+/// Reports what a change is about to do; the change may happen once this has returned without an error.
 pub(crate) async fn tell_change(
     sink: &dyn SnapshotSink,
     title: &str,
@@ -46,11 +47,11 @@ async fn of_change(sink: &dyn SnapshotSink, original: &Original, deed: &Deed) ->
             (FileKeeper::Disk, on_disk(sink, original).await, after)
         }
         (Deed::Put { body, .. }, TextStore::Client(_)) => {
-            // Nobody else has this text once it is taken back, nor finds it by what the client says.
+            // After an undo no one else has this text, nor could it be found from what the client says.
             let after = kept_text(sink, body).await;
             (FileKeeper::Client, of_client(sink, original).await, after)
         }
-        // No client offers this: it happens on the disk.
+        // Clients can't remove files: that happens on the disk.
         (Deed::Remove, TextStore::Disk | TextStore::Client(_)) => {
             (FileKeeper::Disk, on_disk(sink, original).await, FileState::Absent)
         }
@@ -92,7 +93,7 @@ async fn kept_text(sink: &dyn SnapshotSink, body: &str) -> FileState {
     }
 }
 
-/// What is at a path that a command is about to write, as far as it can be kept and put back.
+/// The state of a path that a command is about to write, as far as it can be kept and restored.
 pub(crate) async fn of_path(sink: &dyn SnapshotSink, path: &Path, reach: &OpenRoots) -> FileState {
     match look(path, reach).await {
         Ok(FoundThere::Nothing) => FileState::Absent,
@@ -103,7 +104,7 @@ pub(crate) async fn of_path(sink: &dyn SnapshotSink, path: &Path, reach: &OpenRo
     }
 }
 
-/// What a command left there; `None` where that is not known.
+/// The state that a command left there; `None` if it is unknown.
 pub(crate) async fn left_at(path: &Path, reach: &OpenRoots) -> Option<FileState> {
     match look(path, reach).await {
         Ok(FoundThere::Nothing) => Some(FileState::Absent),

@@ -1,5 +1,5 @@
-//! What this machine says of a workspace: version control, instructions, skills and commands. Reads files; runs
-//! git only for what is not committed, in the sandbox.
+//! What this machine knows about a workspace: version control, instructions, skills and commands. Reads files;
+//! runs git only to find uncommitted changes, in the sandbox.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,13 +26,13 @@ pub struct MachineSurroundings {
 }
 
 impl MachineSurroundings {
-    /// `user_directory` holds the instructions, skills and commands that a user has for all projects.
+    /// `user_directory` holds the user's instructions, skills and commands for all projects.
     pub fn new(sandbox: LazySandbox, user_directory: Option<PathBuf>) -> Self {
         let running = Arc::new(Semaphore::new(GIT_STATUS_AT_ONCE));
         Self { sandbox, running, user_directory, skill_paths: Arc::default() }
     }
 
-    /// With more directories that hold skills, behind all others.
+    /// Adds further directories with skills, after all others.
     pub fn with_skill_paths(self, paths: Vec<PathBuf>) -> Self {
         Self { skill_paths: paths.into(), ..self }
     }
@@ -51,7 +51,7 @@ impl Surroundings for MachineSurroundings {
     fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>> {
         let (sandbox, running) = (Arc::clone(&self.sandbox), Arc::clone(&self.running));
         Box::pin(async move {
-            // A client that makes sessions by the dozen wants no status of each.
+            // A client that creates dozens of sessions does not need the status of each.
             let _running = running.try_acquire_owned().ok()?;
             let looking = tokio::task::spawn_blocking(move || git_status::in_words(workspace, &sandbox));
             looking.await.ok().flatten()

@@ -1,4 +1,4 @@
-//! Reads the commands that users and projects have written. Runs nothing of them.
+//! Reads the commands that users and projects have written. Does not run them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::provenance::TextRules;
 pub(crate) struct TemplateReader<'a> {
     rules: &'a TextRules<'a>,
     found: Vec<(CommandTemplate, PathBuf)>,
-    /// Real paths: a link brings nothing twice.
+    /// Real paths: a link adds nothing twice.
     seen: HashSet<PathBuf>,
     left_out: Vec<String>,
 }
@@ -39,7 +39,7 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    /// The files of a directory by their names, then what is below it.
+    /// Reads the files of a directory by name, then its subdirectories.
     fn directory(&mut self, directory: &Path, prefix: &str, walk: TemplateWalk<'_>, depth: usize) {
         let Ok(entries) = directory.read_dir() else { return };
         let mut paths: Vec<PathBuf> = entries.take(TEMPLATES).flatten().map(|entry| entry.path()).collect();

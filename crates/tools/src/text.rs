@@ -1,5 +1,5 @@
-//! Bytes to text and back, in the encoding a file has. Guesses only what can be told from the bytes, and never
-//! loses one.
+//! Converts bytes to text and back, in a file's own encoding. Guesses only what the bytes show, and never loses
+//! a byte.
 
 mod encoding;
 
@@ -17,7 +17,7 @@ pub(crate) enum NotText {
     Undecodable { at: u64 },
 }
 
-/// A text file's content without what only marks it.
+/// The content of a text file, without its byte order mark.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Decoded {
     pub(crate) encoding: Encoding,
@@ -33,7 +33,7 @@ impl Decoded {
         encoding.decode(bytes).map(|body| Self { encoding, body })
     }
 
-    /// Bytes that are known not to be UTF-16: a whole file, or lines of one.
+    /// For bytes that are known not to be UTF-16: a whole file, or lines of one.
     pub(crate) fn from_narrow(bytes: Vec<u8>) -> Result<Self, NotText> {
         let encoding = match () {
             () if bytes.contains(&0) => return Err(NotText::Binary),
@@ -52,10 +52,10 @@ pub(crate) fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{plural}")
 }
 
-/// How the bytes of a file stand for characters, as far as its beginning tells.
+/// How the bytes of a file encode characters, as far as its beginning shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// One after the other: UTF-8, or one byte per character.
+    /// One byte after the other: UTF-8, or one byte per character.
     Bytes,
     Wide(Endian, ByteOrderMark),
 }
@@ -79,7 +79,7 @@ pub(crate) fn sniff(start: &[u8]) -> Result<Layout, NotText> {
 /// Images that are not converted here: TIFF and icons.
 const OTHER_IMAGES: [&[u8]; 3] = [b"II*\0", b"MM\0*", b"\0\0\x01\0"];
 
-/// The media type of an image that models and clients take, by its content.
+/// The media type of an image that models and clients accept, detected from its content.
 pub(crate) fn image_type(start: &[u8]) -> Option<&'static str> {
     match start {
         [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
@@ -90,8 +90,8 @@ pub(crate) fn image_type(start: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// In text most characters are of the Latin block, so that one half of the bytes is mostly zero and the other
-/// hardly ever.
+/// Most characters of a text are in the Latin block, so that every second byte is usually zero and the others
+/// hardly ever are.
 fn unmarked_utf_16(start: &[u8]) -> Option<Endian> {
     let (pairs, rest) = start.as_chunks::<2>();
     let zeros = |half: usize| pairs.iter().filter(|pair| pair[half] == 0).count();
@@ -100,7 +100,7 @@ fn unmarked_utf_16(start: &[u8]) -> Option<Endian> {
         (high, low) if high * 2 > pairs.len() && low * 2 < high => Endian::Big,
         _ => return None,
     };
-    // A beginning that was cut out of a longer file may end within a character; a whole file may not.
+    // The beginning of a longer file may end within a character; a whole file may not.
     if !rest.is_empty() && start.len() < SNIFF_BYTES {
         return None;
     }
@@ -111,20 +111,20 @@ fn unmarked_utf_16(start: &[u8]) -> Option<Endian> {
     (!pairs.iter().any(is_control)).then_some(endian)
 }
 
-/// Control characters that texts have.
+/// Control characters that occur in texts.
 fn is_layout(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b)
 }
 
-/// Whether bytes that are not UTF-8 are a text of one byte per character. One with a sequence of UTF-8 in it is
-/// broken UTF-8 instead: what such a sequence would spell occurs in no language.
+/// Whether bytes that are not UTF-8 are a text of one byte per character. Bytes with a UTF-8 sequence in them
+/// are broken UTF-8 instead: read as single bytes, such a sequence spells nothing that occurs in a language.
 fn looks_like_windows_1252(bytes: &[u8]) -> bool {
     let unused = |byte: u8| matches!(byte, 0x81 | 0x8d | 0x8f | 0x90 | 0x9d | 0x7f);
     let odd = |byte: &u8| (*byte < 0x20 && !is_layout(*byte)) || unused(*byte);
     !bytes.iter().any(odd) && bytes.utf8_chunks().all(|chunk| chunk.valid().is_ascii())
 }
 
-/// What most lines end with.
+/// The ending of most lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LineEnding {
     Lf,

@@ -1,5 +1,4 @@
-//! Where texts are kept: on the disk, or by the client's editor. The same paths, the same checks, another
-//! capability.
+//! Where texts are kept: on the disk, or by the client's editor. Same paths, same checks, another capability.
 
 mod original;
 
@@ -22,11 +21,11 @@ use crate::text::{Decoded, Encoding};
 use original::OnDisk;
 pub(crate) use original::{Deed, Knowledge, Original, OriginalContent, Readable};
 
-/// Who has a text.
+/// What keeps a text.
 #[derive(Clone, Debug)]
 pub(crate) enum TextStore {
     Disk,
-    /// Its editor may hold changes that are not on the disk, and shows ours for review.
+    /// The client's editor, which may have unsaved changes and shows ours for review.
     Client(Arc<dyn Delegate>),
 }
 
@@ -42,7 +41,7 @@ impl TextStore {
 /// The texts of one call.
 #[derive(Clone, Debug)]
 pub(crate) struct CallTexts {
-    /// Of the workspace: the model knows files by their names below it.
+    /// The root of the workspace: the model names files relative to it.
     root: PathBuf,
     reach: OpenRoots,
     reader: TextStore,
@@ -53,16 +52,16 @@ pub(crate) struct CallTexts {
 }
 
 impl CallTexts {
-    /// For looking only.
+    /// For reading only.
     pub(crate) fn for_reading(site: &Site, cancel: &CancellationToken) -> Self {
         let reader = TextStore::of(site, |offers| offers.reads_texts);
-        // What a change would start from is what counts as seen.
+        // A read has to see what a change would start from.
         let writer = TextStore::of(site, |offers| offers.writes_texts);
         Self::of(site, reader, writer, cancel)
     }
 
-    /// For changes. A client that writes nothing is not asked for its texts either: what it has not saved would
-    /// end up on the disk beside it.
+    /// For changes. A client that can't write texts is not asked for them either: its unsaved changes would end
+    /// up on the disk.
     pub(crate) fn for_changing(site: &Site, cancel: &CancellationToken) -> Self {
         let writer = TextStore::of(site, |offers| offers.writes_texts);
         let reader = TextStore::of(site, |offers| offers.writes_texts && offers.reads_texts);
@@ -75,7 +74,7 @@ impl CallTexts {
         Self { root, reach: OpenRoots::of(site), reader, writer, cancel: cancel.clone(), seen, closed }
     }
 
-    /// What the model is told of a failure.
+    /// What the model is told about a failure.
     pub(crate) fn in_words(&self, error: FileError) -> String {
         error.relative_to(&self.root).to_string()
     }
@@ -88,7 +87,7 @@ impl CallTexts {
         &self.reach
     }
 
-    /// The file at `path` as its keeper has it, if it may be changed.
+    /// The file at `path` from wherever it is kept, if it may be changed.
     pub(crate) async fn load(&self, path: &Path) -> Result<Original, FileError> {
         let (reach, owned) = (self.reach.clone(), path.to_owned());
         let mut found = blocking(path, "read", move || find(&owned, &reach)).await?;
@@ -105,7 +104,7 @@ impl CallTexts {
                     found.original.content =
                         OriginalContent::Text(Decoded { encoding: Encoding::UTF_8, body });
                 }
-                // It knows as little of the file as the disk does.
+                // The client does not know the file either.
                 Err(DelegateError::Refused(_)) if found.original.disk.is_none() => {}
                 Err(source) => return Err(client_error(path, "read", source)),
             }
@@ -122,7 +121,7 @@ impl CallTexts {
         Ok(found.original)
     }
 
-    /// By each of its names.
+    /// Checked under each of its names.
     fn readable(&self, names: [&Path; 3]) -> Readable {
         match &self.closed {
             Some(closed) if names.iter().any(|name| closed.closes(name)) => Readable::Closed,
@@ -130,7 +129,7 @@ impl CallTexts {
         }
     }
 
-    /// Does one thing to a file, in one step.
+    /// Applies one change to a file, in one step.
     pub(crate) async fn perform(&self, original: &Original, deed: Deed) -> Result<(), FileError> {
         let (reach, path) = (self.reach.clone(), original.path.clone());
         match (deed, &original.writer) {
@@ -157,7 +156,7 @@ impl CallTexts {
         }
     }
 
-    /// Makes a file what it was before, as far as that is possible.
+    /// Restores a file as far as possible.
     pub(crate) async fn put_back(&self, original: &Original) -> Result<(), FileError> {
         if let (OriginalContent::Text(decoded), TextStore::Client(client)) =
             (&original.content, &original.writer)
@@ -178,8 +177,7 @@ impl CallTexts {
         .await
     }
 
-    /// The lines of a text as the client has them; `None` when the disk keeps it. `file` is what lies on the
-    /// disk.
+    /// The lines of a text from the client; `None` if the disk keeps it. `file` is the one on the disk.
     pub(crate) async fn lines_of_client(
         &self,
         path: &Path,
@@ -209,7 +207,8 @@ impl CallTexts {
             (Ok(text), file) => {
                 let whole = match lines == Lines::default() {
                     true => Some(text.clone()),
-                    // How long it is, and what else it holds. A client that gives no more is left alone.
+                    // Needs the whole text for its length and digest; if the client does not give it, do
+                    // without.
                     false => {
                         self.until_cancelled(path, client.read_text(&named, Lines::default())).await?.ok()
                     }
@@ -226,7 +225,7 @@ impl CallTexts {
         }
     }
 
-    /// What the disk holds, where a client shows another text but writes none.
+    /// The digest of the file on the disk, if a client shows another text but can't write it.
     async fn digest_of_disk(&self, path: &Path) -> Option<String> {
         let (reach, owned) = (self.reach.clone(), path.to_owned());
         let read = blocking(path, "read", move || OnDisk::of(files::open(&owned, &reach)?, &owned)).await;
@@ -249,16 +248,16 @@ impl CallTexts {
     }
 }
 
-/// What a client says a file holds.
+/// A file's text according to a client.
 #[derive(Debug)]
 pub(crate) struct ClientLines {
-    /// The lines that were asked for.
+    /// The wanted lines.
     pub(crate) text: String,
-    /// All of them.
+    /// The whole text.
     pub(crate) whole: Option<String>,
-    /// Of what a change would start from.
+    /// The digest of the text that a change would start from.
     pub(crate) digest: Option<String>,
-    /// The same file on the disk, if it is there: it tells what is no text at all.
+    /// The same file on the disk, if it exists: shows whether it is text at all.
     pub(crate) file: Option<File>,
 }
 
@@ -286,12 +285,12 @@ fn find(path: &Path, reach: &OpenRoots) -> Result<LoadedText, FileError> {
     Ok(LoadedText { original, named: place.named, is_scratch })
 }
 
-/// Removes a file that was made, and as many directories above it.
+/// Removes a created file, and this many directories above it.
 fn take_away(path: &Path, directories: usize, reach: &OpenRoots) -> Result<(), FileError> {
     Target::open(path, reach, Parents::Require)?.remove()?;
     let reach = &reach.for_own_traces();
     for directory in path.ancestors().skip(1).take(directories) {
-        // Somebody else may have put something there meanwhile; then it stays.
+        // Another program may have put something there meanwhile; then the directory stays.
         if let Err(error) = Target::open(directory, reach, Parents::Require)?.remove_directory() {
             tracing::debug!(%error, "a directory stays");
             break;
@@ -304,8 +303,8 @@ fn client_error(path: &Path, action: &'static str, source: DelegateError) -> Fil
     FileError::Client { path: path.to_owned(), action, source }
 }
 
-/// Off the runtime's threads: disks may take their time. What has begun goes on when its caller has
-/// stopped waiting.
+/// Runs outside of the runtime's threads, because disks may be slow. Work that has begun continues when its
+/// caller has stopped waiting.
 async fn blocking<T: Send + 'static>(
     path: &Path,
     action: &'static str,

@@ -1,4 +1,5 @@
-//! The tools: one file each, with its input as its schema. What several of them need lies beside this folder.
+//! The tools: one file each, with its input as its schema. Code that several tools share lies beside this
+//! folder.
 
 pub(crate) mod apply_patch;
 pub(crate) mod bash;

@@ -1,4 +1,4 @@
-//! The way to the web: addresses judged before they are used, pages made readable. Knows no tool and no rule.
+//! Access to the web: judges addresses before use, and makes pages readable. Knows no tool and no rule.
 
 mod address;
 mod get;
@@ -15,16 +15,16 @@ use attache_core::ports::BoxFuture;
 pub(crate) use get::{Got, check, get};
 pub(crate) use page::readable;
 
-/// Where names lead. A seam: the tests answer for servers that are not there.
+/// Resolves names. An interface, so that tests can answer for servers that do not exist.
 pub(crate) trait HostResolver: Send + Sync + Debug {
     fn lookup(&self, host: &str) -> BoxFuture<'static, std::io::Result<Vec<IpAddr>>>;
-    /// The address that is really dialled for one that was found to be allowed.
+    /// The address to connect to in place of an allowed one; only tests change it.
     fn dial(&self, address: IpAddr) -> IpAddr {
         address
     }
 }
 
-/// As the machine resolves them.
+/// Resolves like the machine.
 #[derive(Debug)]
 pub(crate) struct SystemResolver;
 

@@ -1,5 +1,5 @@
-//! Puts the agents of a session together: the built-in ones and those of files, the nearest first. What can't
-//! be used is told, and never stops a session.
+//! Puts the agents of a session together: the built-in ones and those of files, the nearest first. Reports the
+//! files that it can't use; such a file never stops a session.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use crate::limits::AGENTS_TOLD;
 /// A file of an agent as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundAgent {
-    /// As people are told of it.
+    /// The path that messages to people name.
     pub path: PathBuf,
     /// The whole file.
     pub text: String,
-    /// Whose fields it has.
+    /// Which program's fields it has.
     pub dialect: ManifestDialect,
 }
 
-/// What became of the files.
+/// The result of reading the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadedAgents {
     /// All agents there are now, the built-in ones among them.
     pub agents: Agents,
     /// Files that are not used, each with its reason: for the user.
     pub left_out: Vec<String>,
-    /// What of the used ones is not understood.
+    /// What attache did not understand in the files that it uses.
     pub notes: Vec<String>,
 }
 
 impl Agents {
-    /// With those of files, those that win first. `beside` gives the text of a file that lies beside one of
-    /// them, by its name.
+    /// Adds the agents of files, those with precedence first. `beside` gives the text of a file that lies
+    /// beside one of them, by its name.
     pub fn with_files(
         &self,
         files: &[FoundAgent],
@@ -77,7 +77,7 @@ fn read(
     manifest::parse(&agent, built_in).map_err(|error| error.to_string())
 }
 
-/// In the place of the built-in one of its id, else behind all.
+/// Replaces the built-in agent of the same id, else appends.
 fn put(all: &mut Vec<Agent>, agent: Agent) {
     match all.iter_mut().find(|known| known.id == agent.id) {
         Some(known) => *known = agent,
@@ -85,7 +85,7 @@ fn put(all: &mut Vec<Agent>, agent: Agent) {
     }
 }
 
-/// As many as people read.
+/// Cut to as many messages as people read.
 fn some(mut told: Vec<String>) -> Vec<String> {
     let more = told.len().saturating_sub(AGENTS_TOLD);
     if more > 0 {

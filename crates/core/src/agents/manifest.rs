@@ -1,5 +1,5 @@
 //! Reads the manifest of an agent: Markdown with front matter, whose text is the prompt. Pure; reads no file.
-//! The agents that are built in are such files, too.
+//! The built-in agents are such manifests, too.
 
 mod rules;
 mod tools;
@@ -17,7 +17,7 @@ use crate::ports::store::ModelRef;
 use crate::skills::{is_name, short_line};
 use crate::watchdog::{Action, Commands, Firmness, ManifestRule};
 
-/// Whose words a manifest is written in.
+/// Which program's vocabulary a manifest uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestDialect {
     /// Ours, in the program itself.
@@ -28,10 +28,10 @@ pub enum ManifestDialect {
     Claude,
 }
 
-/// A file that was found.
+/// A file that the host found.
 #[derive(Clone, Copy)]
 pub(super) struct AgentFile<'a> {
-    /// Its name without the ending: the id where it says none.
+    /// Its file name without the ending: the id if the manifest names none.
     pub(super) stem: &'a str,
     pub(super) text: &'a str,
     pub(super) dialect: ManifestDialect,
@@ -43,7 +43,7 @@ pub(super) struct AgentFile<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ReadManifest {
     pub(super) agent: Agent,
-    /// What of it is not understood and left out, by its line.
+    /// What was not understood and therefore left out, by its line.
     pub(super) notes: Vec<FrontMatterError>,
 }
 
@@ -64,7 +64,7 @@ const KEYS: [&str; 14] = [
     "when_refused",
 ];
 
-/// The keys of `.claude/agents` that mean something here, then those that are passed over in silence.
+/// The keys of `.claude/agents` that mean something here, then those that are ignored without a note.
 const CLAUDE_KEYS: [&str; 7] =
     ["name", "description", "tools", "disallowedTools", "permissionMode", "maxTurns", "effort"];
 const PASSED_OVER: [&str; 4] = ["model", "color", "background", "initialPrompt"];
@@ -73,7 +73,7 @@ const PASSED_OVER: [&str; 4] = ["model", "color", "background", "initialPrompt"]
 struct ManifestReader<'a> {
     file: &'a AgentFile<'a>,
     front: FrontMatter<'a>,
-    /// The agent of the same id that is built in: what a file does not say stays as it is there.
+    /// The built-in agent of the same id: it fills in what the file does not say.
     base: Option<&'a Agent>,
     notes: Vec<FrontMatterError>,
 }
@@ -142,7 +142,7 @@ impl ManifestReader<'_> {
         self.notes = unknown.map(|field| FrontMatterError::new(field.line, note(&field.key))).collect();
     }
 
-    /// The line of a key; of the block where it is missing.
+    /// The line of a key; if the key is missing, the line of the block.
     fn line(&self, key: &str) -> usize {
         self.front.field(key).map_or(1, |field| field.line)
     }
@@ -194,7 +194,7 @@ impl ManifestReader<'_> {
         }
     }
 
-    /// A built-in agent stays where it is used.
+    /// A file can't change the mode of a built-in agent.
     fn mode(&self) -> Result<AgentMode, FrontMatterError> {
         let line = self.line("mode");
         let said = match (self.file.dialect, self.front.text("mode")?) {
@@ -227,7 +227,7 @@ impl ManifestReader<'_> {
         }
     }
 
-    /// What a built-in agent may not do stays forbidden.
+    /// A file can't allow what the built-in agent forbids.
     fn commands(&self) -> Result<Commands, FrontMatterError> {
         let plans = match self.file.dialect {
             ManifestDialect::BuiltIn | ManifestDialect::Own => false,
@@ -257,7 +257,7 @@ impl ManifestReader<'_> {
         let of_base = self.base.into_iter().flat_map(|base| &base.permissions);
         let mut all: Vec<ManifestRule> =
             of_base.filter(|rule| rule.firmness == Firmness::Pinned).cloned().collect();
-        // Beside the offer: what is not offered can be called all the same.
+        // Denied here as well as left out of the offer: a model can call a tool that it was not offered.
         let nothing = pinned("edit", "*", Action::Deny);
         if commands == Commands::OnlyReading && !all.contains(&nothing) {
             all.push(nothing);
@@ -268,7 +268,7 @@ impl ManifestReader<'_> {
         Ok(all)
     }
 
-    /// A model of another program's list is none of ours.
+    /// A model name of another program's list names none of our models.
     fn model(&self) -> Result<Option<ModelRef>, FrontMatterError> {
         let Some(model) = self.front.text("model")? else { return Ok(None) };
         match (model.split_once('/'), self.file.dialect) {
@@ -327,7 +327,7 @@ impl ManifestReader<'_> {
         }
     }
 
-    /// Written in the file, or the name of a file beside it.
+    /// A schema in the file, or the name of a file beside it that holds one.
     fn output_schema(&self) -> Result<Option<Arc<Value>>, FrontMatterError> {
         let Some(node) = self.front.node("output_schema")? else { return Ok(None) };
         let wrong = |problem: String| FrontMatterError::new(node.line, problem);
@@ -344,7 +344,7 @@ impl ManifestReader<'_> {
                 "`output_schema` must be a JSON Schema, or the name of a file with one".into(),
             ));
         }
-        // What would not be checked is refused here, where somebody can mend it.
+        // A schema that we can't check is refused now, while its author reads the error and can correct it.
         Schema::read(&schema).map_err(|problem| wrong(format!("`output_schema`: {problem}")))?;
         Ok(Some(Arc::new(schema)))
     }

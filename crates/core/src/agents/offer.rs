@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::ports::tool::{Effect, ToolKind, ToolSpec};
 
-/// Both halves have to say yes. Cheap to clone.
+/// A tool is offered only if both halves allow it. Cheap to clone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolOffer {
     effects: OfferedEffects,
-    /// `None`: whatever its name is. Else the last pattern that fits decides; what none fits is offered if the
-    /// first of them takes something away.
+    /// `None`: any name. Else the last pattern that matches decides; a name that no pattern matches is offered
+    /// if the first pattern excludes something.
     names: Option<Arc<[ToolPattern]>>,
 }
 
@@ -46,7 +46,7 @@ impl ToolPattern {
     }
 }
 
-/// Without recursion: a star takes as little as it can and more when what follows does not fit.
+/// Without recursion: a star matches as little as it can, and more when the rest does not match.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut place, mut star) = (0, 0, None);
     while place < name.len() {
@@ -82,19 +82,19 @@ impl ToolOffer {
         Self::everything().named(Vec::new())
     }
 
-    /// Of this offer those that the patterns leave.
+    /// The same offer, narrowed to the tools that the patterns allow.
     #[must_use]
     pub fn named(self, names: Vec<ToolPattern>) -> Self {
         Self { names: Some(names.into()), ..self }
     }
 
-    /// The same with the names that another offer leaves.
+    /// The same offer with the name patterns of another one.
     #[must_use]
     pub(super) fn named_like(self, other: &Self) -> Self {
         Self { names: other.names.clone(), ..self }
     }
 
-    /// A tool that leaves the mode is offered only to who names it.
+    /// A tool that leaves the mode is offered only to an agent whose manifest names it.
     pub fn covers(&self, tool: &ToolSpec) -> bool {
         let by_effect = match self.effects {
             OfferedEffects::Any => true,

@@ -1,4 +1,4 @@
-//! The agents that are built in, and those of files beside them.
+//! The built-in agents, and agents of files beside them.
 
 use super::*;
 use crate::agents::manifest::ReadManifest;
@@ -38,7 +38,7 @@ fn every_built_in_agent_is_a_file_of_the_same_kind() {
     }
 }
 
-/// Start time is a feature: a session that is opened waits for this.
+/// Start time is a feature: opening a session waits for this.
 #[test]
 fn reading_agents_takes_no_time() {
     let text = "---\nmode: subagent\ndescription: x\ntools: [read, grep]\n---\nDo it.\n";

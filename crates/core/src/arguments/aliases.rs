@@ -1,22 +1,23 @@
-//! What models call arguments when they have the tools of another agent in mind. Data, and how it is looked up.
+//! Names that models use for arguments when they have the tools of another agent in mind: a table, and its
+//! lookup.
 
-/// How the value behind an alias becomes the field's.
+/// How the value under an alias becomes the field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// As it is.
+    /// The same value.
     Same,
-    /// Where the field counts milliseconds.
+    /// Seconds; the field counts milliseconds.
     Seconds,
-    /// Below 1,000 seconds, else milliseconds: a command that gets less than a second is never meant, and one
-    /// that gets more than 600 seconds is not allowed.
+    /// A number below 1,000 means seconds, a larger one milliseconds: no model means to give a command less
+    /// than a second, and more than 600 seconds are not allowed.
     Either,
-    /// Yes means no.
+    /// A boolean with the opposite meaning.
     Opposite,
-    /// A number: more than one is yes.
+    /// A number; more than one means true.
     MoreThanOne,
 }
 
-/// Field, unit, and other names for it. A name may stand at several fields: a tool has only one of them.
+/// Field, unit, and other names for it. Several fields may share a name, because a tool has only one of them.
 const ALIASES: &[(&str, Unit, &[&str])] = &[
     (
         "path",
@@ -132,7 +133,7 @@ const VALUES: &[(&str, &[&str])] = &[
     ("low", &["minor"]),
 ];
 
-/// Words about a call, for people: what is done is the same without them.
+/// Words about a call, for people: they do not change what the call does.
 const REMARKS: &[&str] = &[
     "description",
     "desc",
@@ -150,7 +151,8 @@ const REMARKS: &[&str] = &[
     "comment",
 ];
 
-/// What to do instead of giving an argument that no field takes, for tools that have the first field.
+/// What to do instead of giving an argument that no field takes, for tools that have the first of the named
+/// fields.
 const ADVICE: &[(&str, &[&str], &str)] = &[
     ("command", &["stdin", "input"], "give it with `<<'EOF'` in the command"),
     ("command", &["env", "environment"], "set variables in the command: `A=1 program`"),
@@ -166,7 +168,7 @@ const ADVICE: &[(&str, &[&str], &str)] = &[
     ("todos", &["merge"], "the list is always replaced as a whole"),
 ];
 
-/// The one field of those known that a name means, and the unit of its number.
+/// The one known field that a name means, and the unit of its number.
 pub fn meant<'a>(name: &str, known: impl Iterator<Item = &'a String> + Clone) -> Option<(&'a String, Unit)> {
     let name = plain(name);
     if let Some(field) = only(known.clone().filter(|field| plain(field) == name)) {
@@ -193,7 +195,7 @@ pub fn advice<'a>(name: &str, known: impl Iterator<Item = &'a String> + Clone) -
     ADVICE.iter().find(fits).map(|row| row.2)
 }
 
-/// Whether another name, plain already, is one for this value.
+/// Whether a name, already in its `plain` form, is another name for this value.
 pub(crate) fn is_value(value: &str, name: &str) -> bool {
     VALUES.iter().any(|row| row.0 == value && row.1.iter().any(|other| plain(other) == name))
 }
@@ -212,12 +214,13 @@ fn only<T>(mut found: impl Iterator<Item = T>) -> Option<T> {
     found.next().filter(|_| found.next().is_none())
 }
 
-/// Every value of a list of values with each of its other names, for who checks the tables against the tools.
+/// Every value of a list of values with each of its other names, for tests that check the tables against the
+/// tools.
 pub fn all_values() -> impl Iterator<Item = (&'static str, &'static str)> {
     VALUES.iter().flat_map(|row| row.1.iter().map(move |other| (row.0, *other)))
 }
 
-/// Every field with each of its other names, for who checks the tables against the tools.
+/// Every field with each of its other names, for tests that check the tables against the tools.
 pub fn all() -> impl Iterator<Item = (&'static str, Unit, &'static str)> {
     let of_tasks = TASK.iter().map(|alias| ("content", Unit::Same, *alias));
     ALIASES.iter().flat_map(|row| row.2.iter().map(move |alias| (row.0, row.1, *alias))).chain(of_tasks)

@@ -1,5 +1,5 @@
 //! Numbers above what a tool's schema allows. Such a call plainly wants as much as it can get: it gets the
-//! maximum, and the model is told. Numbers below a minimum are refused by `check`: 0 of something is no request
+//! maximum, and the model learns so. `check` refuses numbers below a minimum: a request for 0 is not a request
 //! for 1.
 
 use serde_json::Value;
@@ -18,7 +18,7 @@ impl Lowered {
     }
 }
 
-/// The arguments with every number within its maximum, and which numbers were not.
+/// The arguments with every number lowered to its maximum, and the numbers that were too large.
 pub fn lowered(schema: &Value, mut arguments: Value) -> (Value, Vec<Lowered>) {
     let mut found = Vec::new();
     lower(schema, &mut arguments, "", &mut found);
@@ -41,7 +41,7 @@ fn lower(schema: &Value, value: &mut Value, field: &str, found: &mut Vec<Lowered
         Value::Number(number) => {
             let is_above = |most: u64| match number.as_u64() {
                 Some(number) => number > most,
-                // Too large for an integer of 64 bits; a fraction is no number of anything.
+                // Too large for an integer of 64 bits; a fraction is not a count.
                 None => number.as_f64().is_some_and(|number| number.fract() == 0.0 && number > most as f64),
             };
             if schema["type"] == "integer"

@@ -1,8 +1,9 @@
-//! Whether arguments that were understood are what a tool's schema wants. Changes nothing.
+//! Checks that arguments, once understood, match a tool's schema. Changes nothing.
 
 use serde_json::{Map, Value};
 
-/// Checks as much of JSON Schema as our own structs produce, in words that serde does not have.
+/// Checks the part of JSON Schema that our own structs produce; its messages are clearer to a model than those
+/// of serde.
 pub fn check(schema: &Value, value: &Value, field: &str) -> Result<(), String> {
     let wanted = wanted(schema);
     let fits = match schema["type"].as_str() {
@@ -36,7 +37,7 @@ pub fn check(schema: &Value, value: &Value, field: &str) -> Result<(), String> {
 fn check_fields(schema: &Value, fields: &Map<String, Value>, parent: &str) -> Result<(), String> {
     let Some(known) = schema["properties"].as_object() else { return Ok(()) };
     let full = |name: &str| if parent.is_empty() { name.to_owned() } else { format!("{parent}.{name}") };
-    // Unknown ones were refused when the names were understood.
+    // `understood` has dealt with unknown names already.
     for (name, value, inner) in
         fields.iter().filter_map(|(name, value)| Some((name, value, known.get(name)?)))
     {

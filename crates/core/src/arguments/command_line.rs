@@ -1,5 +1,5 @@
-//! A command as other agents give it: in words, or with its directory beside it. Ours is one line for the
-//! shell.
+//! Commands in the forms of other agents: a list of words, or a line with its directory beside it. Our tool
+//! takes one line for the shell.
 
 use serde_json::{Map, Value};
 
@@ -13,7 +13,7 @@ pub(super) const DIRECTORY: &[&str] =
 
 const SHELLS: [&str; 3] = ["bash", "sh", "zsh"];
 
-/// A list of words as the line that means the same.
+/// A list of words as the shell line that means the same.
 pub(super) fn as_line(given: &Value) -> Value {
     let words: Option<Vec<&str>> = given
         .as_array()
@@ -48,7 +48,7 @@ pub(super) fn without_directory(
     }
 }
 
-/// Has the command run there, and not at all where that is no directory.
+/// Makes the command run in that directory, and not at all if that is not a directory.
 pub(super) fn go_to(directory: Option<String>, arguments: &mut Map<String, Value>) {
     if let (Some(directory), Some(Value::String(command))) = (directory, arguments.get_mut(FIELD)) {
         let is_one = !command.contains([';', '&', '|', '\n']);

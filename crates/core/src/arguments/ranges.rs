@@ -39,7 +39,7 @@ pub(super) fn as_offset_and_limit(
     if let Some(other) = ["offset", "limit"].into_iter().find(|other| given.contains_key(*other)) {
         return Err(format!("fields `{name}` and `{other}` both say which lines; give one of them"));
     }
-    // Some count from 0.
+    // Some models count from 0.
     let first = first.map_or(1, |first| first.max(1));
     if first > 1 {
         given.insert("offset".to_owned(), (first - 1).into());

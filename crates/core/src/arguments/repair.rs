@@ -1,8 +1,8 @@
-//! Arguments that are nearly JSON: what is meant by them where only one thing can be. Pure.
+//! Repairs arguments that are nearly JSON, where they can mean only one thing. Pure.
 
 use serde_json::Value;
 
-/// The object that a text plainly means; `None` where it may mean several things, or is cut off.
+/// The object that a text plainly means; `None` if it may mean several things or is cut off.
 pub fn repaired(text: &str) -> Option<Value> {
     let text = without_fence(text.trim());
     let value = match serde_json::from_str(text) {
@@ -11,7 +11,7 @@ pub fn repaired(text: &str) -> Option<Value> {
     };
     match value {
         Value::Object(_) => Some(value),
-        // Encoded twice.
+        // The model encoded it twice.
         Value::String(inner) => serde_json::from_str(inner.trim()).ok().filter(Value::is_object),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
     }
@@ -26,13 +26,13 @@ fn without_fence(text: &str) -> &str {
     fenced.unwrap_or(text)
 }
 
-/// Words of another language for values of JSON.
+/// Words of other languages for values of JSON.
 const WORDS: [(&str, &str); 3] = [("True", "true"), ("False", "false"), ("None", "null")];
 
 #[derive(Default)]
 struct JsonRepair {
     written: String,
-    /// Of the string under way: whether it has a backslash that is none of JSON, and one that is.
+    /// Whether the current string has a backslash that is no escape of JSON, and one that is.
     has_foreign: bool,
     has_own: bool,
 }
@@ -43,14 +43,14 @@ impl JsonRepair {
         while let Some(letter) = rest.chars().next() {
             rest = match letter {
                 '"' => self.string(&rest[1..])?,
-                // A comma that nothing follows.
+                // A trailing comma.
                 ',' if rest[1..].trim_start().starts_with(['}', ']']) => &rest[1..],
                 _ => match WORDS.iter().find(|(word, _)| is_word(rest, word)) {
                     Some((word, meant)) => {
                         self.written.push_str(meant);
                         &rest[word.len()..]
                     }
-                    // A word is taken whole: `isTrue` has none of those in it.
+                    // Takes a whole word: `isTrue` does not contain the word `True`.
                     None if letter.is_alphanumeric() => {
                         let end = rest.find(|letter: char| !letter.is_alphanumeric());
                         let (word, behind) = rest.split_at(end.unwrap_or(rest.len()));
@@ -76,7 +76,7 @@ impl JsonRepair {
             match letter {
                 '"' => {
                     self.written.push('"');
-                    // `\new\dir`: whether the first is a line end or a name can't be known.
+                    // `\new\dir`: nothing tells whether the first is a line end or part of a name.
                     let is_ambiguous = self.has_foreign && self.has_own;
                     return (!is_ambiguous).then(|| &text[place + 1..]);
                 }
@@ -106,7 +106,7 @@ fn is_word(text: &str, word: &str) -> bool {
     text.strip_prefix(word).is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_alphanumeric()))
 }
 
-/// Whether this stands behind the backslash of an escape of JSON.
+/// Whether an escape of JSON follows the backslash.
 fn is_escape(behind: &str) -> bool {
     match behind.chars().next() {
         Some('"' | '\\' | '/' | 'b' | 'f' | 'n' | 'r' | 't') => true,

@@ -1,6 +1,5 @@
-//! What a call's arguments mean under a schema: near misses of names and types become what they are plainly
-//! meant as. What fits the schema already stays as it is. Whether a call may go without what is unknown is for
-//! `unknown` to say.
+//! What a call's arguments mean under a schema: corrects near misses of names and types whose meaning is plain,
+//! and leaves what already fits the schema. `unknown` decides whether a call may go without an unknown field.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +7,7 @@ use super::aliases::{self, Unit, plain};
 use super::unknown::Unknown;
 use super::{command_line, ranges};
 
-/// The arguments by the names and types of the schema, without nulls. Whether they fit is for `check` to say.
+/// The arguments by the names and types of the schema, without nulls. `check` decides whether they fit.
 #[derive(Debug, PartialEq)]
 pub struct Understood {
     /// By the names and types of the schema.
@@ -24,7 +23,7 @@ pub fn understood(schema: &Value, input: &Value) -> Result<Understood, String> {
     Ok(Understood { arguments, unknown })
 }
 
-/// Where in the arguments something is: by its number for errors, and for all items of a list alike.
+/// A place in the arguments: with the item's number for errors, and without it for all items of a list.
 #[derive(Clone, Debug, Default)]
 struct ArgumentPlace {
     exact: String,
@@ -69,7 +68,7 @@ fn object(
     unknown: &mut Vec<Unknown>,
 ) -> Result<Map<String, Value>, String> {
     let Some(known) = schema["properties"].as_object() else { return Ok(fields.clone()) };
-    // Models write `null` for what they leave out.
+    // Models write `null` for fields that they leave out.
     let given: Map<String, Value> = fields
         .iter()
         .filter(|(_, value)| !value.is_null())
@@ -110,7 +109,7 @@ fn object(
         said.push((field, name));
         let given = match field.as_str() {
             command_line::FIELD => &command_line::as_line(given),
-            // A list of patterns is one pattern of several.
+            // A list of patterns becomes one pattern with alternatives.
             "glob" | "pattern" if given.is_array() => &Value::String(given.to_string()),
             _ => given,
         };
@@ -121,10 +120,10 @@ fn object(
     Ok(result)
 }
 
-/// One value for a field that was given twice; `None` where the two contradict each other.
+/// One value for a field that the model gave twice; `None` if the two contradict each other.
 fn together(field: &str, one: &Value, other: &Value) -> Option<Value> {
     match (one.as_u64(), other.as_u64()) {
-        // So many lines before a match and so many behind it: the larger shows both.
+        // One number counts lines before a match, the other lines behind it: the larger shows both.
         (Some(one), Some(other)) if field == "context" => Some(one.max(other).into()),
         _ => (one == other).then(|| one.clone()),
     }
@@ -135,7 +134,7 @@ fn contradiction(place: &ArgumentPlace, one: &str, other: &str, field: &str) -> 
     format!("fields `{}` and `{}` both mean `{}`; give one of them", full(one), full(other), full(field))
 }
 
-/// A value of another type that can only mean one of the wanted type.
+/// A value of another type, converted where it can only mean one value of the wanted type.
 fn retyped(schema: &Value, input: &Value) -> Value {
     let meant = match (schema["type"].as_str(), input) {
         (Some("integer"), Value::String(text)) => text.trim().parse::<u64>().ok().map(Value::from),
@@ -156,13 +155,13 @@ fn retyped(schema: &Value, input: &Value) -> Value {
     meant.unwrap_or_else(|| input.clone())
 }
 
-/// Exact as a float, and at least zero.
+/// A whole number, exact as a float, at least zero.
 fn whole(number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     number.fract() == 0.0 && (0.0..=EXACT).contains(&number)
 }
 
-/// A text in the place of an object that needs nothing but one text.
+/// A text in place of an object whose only required field is a text.
 fn only_field(schema: &Value, text: &str) -> Option<Value> {
     if schema["type"] != "object" {
         return None;

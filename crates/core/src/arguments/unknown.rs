@@ -1,6 +1,6 @@
 //! Fields that a tool does not have. A call that only reads goes without them, and any call goes without
-//! remarks about itself; every other call is refused: the field may have been what it was about. What is left
-//! out is told.
+//! remarks about itself; every other call is refused, because the field may have carried its point. The model
+//! learns what was left out.
 
 use crate::ports::tool::{Effect, ToolSpec};
 use serde_json::{Map, Value};
@@ -16,9 +16,9 @@ pub struct Unknown {
     /// Where: empty, or the object it was given in (`todos[]`).
     place: String,
     name: String,
-    /// What may have been meant.
+    /// A hint at what the model may have meant.
     aside: String,
-    /// What there is in its place.
+    /// The fields that exist in its place.
     allowed: String,
 }
 
@@ -47,7 +47,7 @@ impl Unknown {
     }
 }
 
-/// Whether a call may go without these fields.
+/// Whether a call may run without these fields.
 pub(crate) fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
     match spec.effect {
         Effect::ReadOnly | Effect::SessionOnly => true,
@@ -55,13 +55,13 @@ pub(crate) fn may_be_left_out(spec: &ToolSpec, unknown: &[Unknown]) -> bool {
     }
 }
 
-/// Why a call is refused that may not.
+/// Why a call that may not run without these fields is refused.
 pub fn refusal(unknown: &[Unknown]) -> String {
     let (fields, are) = if unknown.len() == 1 { ("field", "is") } else { ("fields", "are") };
     format!("{fields} {} {are} unknown; allowed are {}", names(unknown), allowed(unknown))
 }
 
-/// What the model is told of a call that went without them.
+/// What the model is told about a call that ran without them.
 pub fn note(spec: &ToolSpec, unknown: &[Unknown]) -> String {
     format!("[left out, unknown to {}: {}; allowed are {}]", spec.id, names(unknown), allowed(unknown))
 }
@@ -70,7 +70,7 @@ fn names(unknown: &[Unknown]) -> String {
     unknown.iter().map(Unknown::in_words).collect::<Vec<_>>().join(", ")
 }
 
-/// What there is in each place where something else was given.
+/// The fields that exist at each place where an unknown one was given.
 fn allowed(unknown: &[Unknown]) -> String {
     let mut places: Vec<String> = Vec::new();
     for field in unknown {

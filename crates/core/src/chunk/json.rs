@@ -35,9 +35,9 @@ pub fn decode(text: &str) -> Result<Chunk, ChunkError> {
 
 /// Appends the chunk's JSON text, without a line end.
 pub fn encode_into(chunk: &Chunk, out: &mut String) -> Result<(), serde_json::Error> {
-    // Through bytes of its own: a `String` can only be written to in checked pieces, and checking the many
-    // small ones of serde_json costs more than one copy; checking the grown buffer would make appending to a
-    // long segment quadratic.
+    // Encodes into separate bytes first: a `String` accepts only pieces that are checked as UTF-8, and checking
+    // the many small ones of serde_json costs more than one copy; checking the grown buffer would make
+    // appending to a long segment quadratic.
     let bytes = serde_json::to_vec(chunk)?;
     out.push_str(std::str::from_utf8(&bytes).map_err(serde_json::Error::custom)?);
     Ok(())

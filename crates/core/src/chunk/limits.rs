@@ -1,4 +1,4 @@
-//! Sizes the chunk modules keep to, each with its reason.
+//! Size limits of the chunk modules, each with its reason.
 
 /// Longest text delta a replay makes: small enough for any reader's queue, large enough that a long text is few
 /// chunks.

@@ -1,5 +1,5 @@
-//! Checks that a producer keeps the order of chunks the vocabulary demands. Looks at the order only, never at
-//! content; remembers no more than what is open and the calls of the current step.
+//! Checks that a producer emits chunks in the order that the vocabulary demands. Looks only at the order, never
+//! at content; remembers only what is open and the calls of the current step.
 
 use std::collections::{HashMap, HashSet};
 
@@ -63,7 +63,7 @@ pub enum OrderRule {
     Ends,
 }
 
-/// A chunk out of order. `id` is the stream or call it speaks of, or the one that was left open.
+/// A chunk out of order. `id` names the stream or call of the chunk, or the one that was left open.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{chunk}{}: {rule}", id.as_ref().map(|id| format!(" `{id}`")).unwrap_or_default())]
 pub struct OrderError {
@@ -71,11 +71,11 @@ pub struct OrderError {
     pub rule: OrderRule,
     /// The kind of the chunk that breaks it.
     pub chunk: String,
-    /// Of the call or stream that it is about.
+    /// The call or stream that the chunk is about.
     pub id: Option<String>,
 }
 
-/// Follows one run, from `start` to its end. A run that waited for an approval goes on in the same checker.
+/// Follows one run, from `start` to its end. A run that waited for an approval continues in the same checker.
 #[derive(Debug, Default)]
 pub struct OrderChecker {
     stage: MessageStage,
@@ -89,7 +89,7 @@ pub struct OrderChecker {
 enum MessageStage {
     #[default]
     Before,
-    /// In the run, no step so far.
+    /// The run has begun, but no step yet.
     Begun,
     InStep,
     BetweenSteps,
@@ -101,12 +101,12 @@ enum CallStage {
     InputStreaming,
     InputWhole,
     Asked,
-    /// Live progress was shown.
+    /// Live progress was shown for it.
     Progress,
     Settled,
 }
 
-/// What an output chunk is to its call.
+/// What an output chunk does for its call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OutputKind {
     Progress,
@@ -176,7 +176,7 @@ impl OrderChecker {
             Chunk::SourceUrl { .. } | Chunk::SourceDocument { .. } | Chunk::File { .. } => {
                 self.demand_step(chunk)?
             }
-            // What makes no part needs no step.
+            // A chunk that makes no part needs no step.
             Chunk::Data { transient: Some(true), .. } => self.demand_begun(chunk)?,
             Chunk::Data { .. } => self.demand_step(chunk)?,
         }
@@ -233,8 +233,8 @@ impl OrderChecker {
         demand(self.streams(kind).remove(id), OrderRule::InsideStream, chunk, Some(id))
     }
 
-    /// The whole input, which may come without having streamed. It may be told again, with more of what it
-    /// means, until the call is asked about or runs.
+    /// The complete input, which need not have streamed before. It may come again with more detail until the
+    /// call is asked about or runs.
     fn input(&mut self, call_id: &CallId, then: CallStage, chunk: &Chunk) -> Checked {
         self.demand_step(chunk)?;
         let fits = match self.calls.get(call_id) {

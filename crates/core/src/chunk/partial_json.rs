@@ -1,5 +1,5 @@
-//! Reads JSON text that is cut off anywhere, as a tool's input is while it streams. Whole text it reads as it
-//! is; what it gives for broken text is what the AI SDK's clients show for it.
+//! Reads JSON text that is cut off anywhere, as a tool's input is while it streams. Complete text gives its
+//! value; cut-off text gives what the AI SDK's clients show for it.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ pub fn parse(text: &str) -> Option<Value> {
     serde_json::from_str(&Repair::of(text)).ok()
 }
 
-/// Where in the text the reader is. An entry of the stack is replaced when its construct moves on.
+/// The reader's place in the text. A stack entry is replaced when its construct moves on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum JsonPlace {
     Root,
@@ -35,17 +35,17 @@ enum JsonPlace {
 
 const LITERALS: [&str; 3] = ["true", "false", "null"];
 
-/// One pass over the text with a stack of places. Not a parser: it never rejects, it only remembers the last
-/// point up to which the text can be kept.
+/// Walks the text once with a stack of places. This is not a parser: it never rejects, it only remembers up to
+/// which point the text can be kept.
 struct Repair<'a> {
     text: &'a str,
     stack: Vec<JsonPlace>,
-    /// The text is kept up to here.
+    /// The text up to here can be kept.
     valid_end: usize,
     literal_start: usize,
     unicode_digits: u8,
     unicode_start: usize,
-    /// A `\uD8xx` escape was the last thing read: alone it is no character, so it counts only when its other
+    /// The last thing read was a `\uD8xx` escape: alone it is no character, so it is kept only once its other
     /// half has come.
     half_pair: bool,
 }
@@ -63,7 +63,7 @@ impl<'a> Repair<'a> {
         };
         for (start, character) in text.char_indices() {
             let end = start + character.len_utf8();
-            // The clients count in UTF-16 units; a character of two units is two steps for them.
+            // The clients count UTF-16 units: a character of two units takes two steps there.
             for _ in 0..character.len_utf16() {
                 repair.step(character, start, end);
             }
@@ -119,7 +119,7 @@ impl<'a> Repair<'a> {
         self.valid_end = end;
     }
 
-    /// `then` is where the reader is after the value.
+    /// `then` is the reader's place behind the value.
     fn value_start(&mut self, character: char, start: usize, end: usize, then: JsonPlace) {
         let inside = match character {
             '"' => JsonPlace::String,
@@ -227,7 +227,7 @@ impl<'a> Repair<'a> {
         }
     }
 
-    /// The kept text with everything open closed.
+    /// The kept text, with a closing bracket or quote for everything open.
     fn closed(self) -> String {
         let mut result = self.text.get(..self.valid_end).unwrap_or_default().to_owned();
         for place in self.stack.iter().rev() {

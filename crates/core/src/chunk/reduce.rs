@@ -1,5 +1,6 @@
-//! Adds chunks up to the parts of one message, as the AI SDK's clients do. Costs what the chunk is long, never
-//! what the part has grown to; does not judge order beyond what it needs (`order` does).
+//! Adds chunks up to the parts of one message, as the AI SDK's clients do. A chunk costs time by its own
+//! length, never by the length of its part. Checks the order only as far as it needs to (`order` checks the
+//! rest).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -35,13 +36,14 @@ pub enum ReduceError {
 /// What a chunk did to the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Touched {
-    /// No part is another than before.
+    /// No part changed.
     Nothing,
-    /// `index` counts over the whole message. `ended`: no later chunk of a normal stream changes this part.
+    /// `index` counts the parts of the whole message. `ended`: no later chunk of a normal stream changes this
+    /// part.
     Part {
         /// Its place among the parts of the message.
         index: usize,
-        /// Nothing more comes for it.
+        /// No more chunks come for it.
         ended: bool,
     },
 }
@@ -55,7 +57,8 @@ pub enum StreamKind {
     Reasoning,
 }
 
-/// The message so far. Parts may be handed over before it ends; their indexes go on counting.
+/// The message so far. A caller may take parts before the message ends; the indexes of later parts keep
+/// counting.
 #[derive(Debug, Default)]
 pub struct Reducer {
     message_id: Option<String>,
@@ -136,7 +139,7 @@ impl Reducer {
             Chunk::File { url, media_type, rest } => Ok(self.push_ended(Part::File {
                 media_type: media_type.clone(),
                 url: url.clone(),
-                // The AI SDK has the name on a user's file only, which never streams there; ours does on load.
+                // The AI SDK has a file name only on files of users, which never stream there; on load ours do.
                 filename: unknown(rest).and_then(|keys| keys.get("filename")?.as_str().map(str::to_owned)),
                 provider_metadata: rest.provider_metadata().cloned(),
             })),
@@ -163,7 +166,7 @@ impl Reducer {
         }
     }
 
-    /// A part that is still held. The input of a call that is streaming is read here, not when its text came.
+    /// A part that the reducer still holds. The input of a streaming call is parsed here, not at each delta.
     pub fn part(&self, index: usize) -> Option<Cow<'_, Part>> {
         let part = self.parts.get(index.checked_sub(self.base)?)?;
         let Part::Tool(tool) = part else { return Some(Cow::Borrowed(part)) };
@@ -178,7 +181,7 @@ impl Reducer {
         (self.base..self.len_total()).filter_map(|index| self.part(index))
     }
 
-    /// How many parts the message has, with those handed over.
+    /// How many parts the message has, including those already handed over.
     pub fn len_total(&self) -> usize {
         self.base + self.parts.len()
     }
@@ -199,7 +202,7 @@ impl Reducer {
         tools.filter(|tool| !tool.is_settled()).map(|tool| tool.call_id.clone()).collect()
     }
 
-    /// The call as far as it is stored; while its input streams, `part` is the way to see that.
+    /// The call with its input as last parsed; `part` shows an input that still streams.
     pub fn tool(&self, call: &CallId) -> Option<&ToolPart> {
         self.parts.get(self.call_index(call)?.checked_sub(self.base)?)?.tool()
     }
@@ -214,8 +217,8 @@ impl Reducer {
         open.into_iter().map(|(_, kind, id)| (kind, id)).collect()
     }
 
-    /// Hands over all parts collected so far. Later chunks can't reach them any more: a data chunk with the id
-    /// of one makes a part of its own, any other chunk is an error. So call it when no call and no stream is
+    /// Hands over all parts collected so far. Later chunks can't change them: a data chunk with the id of one
+    /// makes a new part, any other chunk for one is an error. So call this only when no call and no stream is
     /// open.
     pub fn drain_finished(&mut self) -> Vec<Part> {
         self.read_live_inputs();
@@ -225,7 +228,7 @@ impl Reducer {
         parts
     }
 
-    /// Lets the first `count` held parts go, as `drain_finished` does with all.
+    /// Drops the first `count` held parts; `drain_finished` returns all of them instead.
     pub fn drop_front(&mut self, count: usize) {
         let count = count.min(self.parts.len());
         self.parts.drain(..count);
@@ -246,7 +249,7 @@ impl Reducer {
         self.parts
     }
 
-    /// A `start` that names another message begins anew.
+    /// A `start` that names another message resets the reducer.
     fn start(&mut self, message_id: Option<&str>) {
         let Some(message_id) = message_id else { return };
         if self.message_id.as_deref().unwrap_or_default() != message_id {

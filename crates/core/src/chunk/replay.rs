@@ -12,7 +12,7 @@ use crate::part::{Part, ToolApproval, ToolPart, ToolState};
 
 /// Appends the chunks of `parts`, the first of which is at `first_part_index` of its message.
 ///
-/// A text that was cut off is closed; an answered approval is not asked again.
+/// Closes a text that was cut off; does not repeat a question that is answered.
 pub fn chunks(first_part_index: usize, parts: &[Part], out: &mut Vec<Chunk>) {
     for (index, part) in (first_part_index..).zip(parts) {
         part_chunks(index, part, out);
@@ -68,7 +68,7 @@ fn part_chunks(index: usize, part: &Part, out: &mut Vec<Chunk>) {
     }
 }
 
-/// Which input the stored call has, and so which chunk gave it.
+/// The kind of input that the stored call has, which decides the chunk.
 enum ReplayedInput<'a> {
     /// Still streaming: the text so far.
     Streaming(Option<&'a str>),
@@ -129,7 +129,7 @@ fn tool_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
     }
 }
 
-/// What a call shows belongs to its result; only one without a result shows it with its input.
+/// A call's presentation is sent with its result; only a call without a result sends it with its input.
 fn planned_metadata(tool: &ToolPart) -> Option<Value> {
     let mut metadata = tool.tool_metadata.clone();
     let ended = match tool.state {
@@ -173,8 +173,8 @@ fn output_chunks(tool: &ToolPart, out: &mut Vec<Chunk>) {
             rest: result_rest(tool),
         }),
         ToolState::OutputDenied => {
-            // The AI SDK takes nothing but the id from this chunk; the metadata rides for those who show the
-            // call.
+            // The AI SDK takes nothing but the id from this chunk; clients that show the call read the
+            // metadata.
             let mut rest = result_rest(tool);
             if let Some(reason) = tool.approval.as_ref().and_then(|approval| approval.reason.clone()) {
                 rest.0.get_or_insert_default().unknown.insert("errorText".into(), reason.into());
@@ -192,7 +192,7 @@ fn input_marks(tool: &ToolPart) -> ToolMarks {
     }
 }
 
-/// The keys of the request chunk; the part keeps one of them under a shorter name.
+/// The keys of the request chunk; the part stores one of them under a shorter name.
 fn request_keys(approval: &ToolApproval) -> Map<String, Value> {
     let renamed =
         |key: &String| if key == "descriptor" { "approvalDescriptor".to_owned() } else { key.clone() };
@@ -214,7 +214,7 @@ fn result_rest(tool: &ToolPart) -> Rest {
     rest(tool.result_provider_metadata.clone(), metadata, Map::new())
 }
 
-/// Whoever loads a session never opened its terminals: they are told what was printed there.
+/// A client that loads a session never opened its terminals, so it gets the printed text instead.
 fn without_terminal(block: &mut Value) {
     if block["type"] == "terminal" {
         let printed = block["printed"].take();
@@ -229,7 +229,7 @@ fn rest(provider_metadata: Option<Value>, tool_metadata: Option<Value>, unknown:
     Rest(Some(Box::new(RestFields { provider_metadata, tool_metadata, unknown })))
 }
 
-/// Cuts at character borders into pieces no reader chokes on.
+/// Cuts at character borders, into pieces that fit any reader's queue.
 fn pieces(mut text: &str) -> impl Iterator<Item = &str> {
     std::iter::from_fn(move || {
         if text.is_empty() {

@@ -1,5 +1,5 @@
-//! Stubs in the place of old results: what was there and how to get it again. Which results they stand for is
-//! recorded, so that the same ones are stubs in every later request, also after a restart. Pure.
+//! Stubs in the place of old results: each says what was there and how to get it again. The mark records which
+//! results are stubs, so that the same ones are stubs in every later request, also after a restart. Pure.
 
 use std::sync::Arc;
 
@@ -11,39 +11,39 @@ use crate::limits::STUBBED_BYTES;
 use crate::part::{Part, Passage, Role, ToolPart};
 use crate::picture::Picture;
 
-/// Tools whose results no other call brings back: words of the user, reports, and what holds for the rest of
-/// the session.
+/// Tools whose results no further call can bring back: the user's words, reports, and what holds for the rest
+/// of the session.
 const IRREPLACEABLE: [&str; 5] = ["question", "todo", "task", "skill", "plan_exit"];
 
-/// Arguments that name what a call was about; the first that is there does.
+/// Arguments that name the subject of a call; the first one present is used.
 const SUBJECTS: [&str; 8] = ["path", "file_path", "command", "pattern", "url", "query", "name", "id"];
 
 const SUBJECT_BYTES: usize = 160;
 
-/// A stub, roughly.
+/// Rough size of a stub.
 const STUB_TOKENS: u64 = 50;
 
-/// Turns before the one under way whose results stay, if there is room.
+/// Results in this many turns before the current one stay, if there is room.
 const KEPT_TURNS: usize = 2;
 
-/// What stays may take one part in so many of what the conversation may take.
+/// The results that stay may take this fraction (one in N) of the room for the conversation.
 const KEPT_SHARE: u64 = 4;
 
-/// Before room is needed, stubs have to free one part in so many: each change of what was sent costs the
+/// Before room is needed, stubs have to free this fraction (one in N): each change of what was sent costs the
 /// provider's cache from there on.
 const EARLY_SHARE: u64 = 4;
 
-/// From the beginning to a call: every result of at least so many bytes is a stub.
+/// From the beginning to a call, every result of at least this size is a stub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OutputStubs {
     /// The last call of the last step that is shortened.
     up_to: CallId,
     least_bytes: u64,
-    /// For people.
+    /// How many results are stubs; shown to people.
     results: usize,
 }
 
-/// What is shortened, and what that frees.
+/// What becomes a stub, and how many tokens that frees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StubPlan {
     pub(crate) stubs: OutputStubs,
@@ -64,7 +64,7 @@ impl OutputStubs {
         })
     }
 
-    /// The passages that are sent instead, by their places.
+    /// The passages to send instead, by their places.
     pub(crate) fn replacements(&self, passages: &[Arc<Passage>]) -> Vec<(usize, Passage)> {
         let has_it = |passage: &Arc<Passage>| calls(passage).any(|tool| tool.call_id == self.up_to);
         let Some(last) = passages.iter().rposition(has_it) else { return Vec::new() };
@@ -85,7 +85,7 @@ impl OutputStubs {
             other => other.clone(),
         };
         let parts = passage.parts.iter().map(short).collect();
-        // A passage of its own: nothing that was written for a provider before is kept with it.
+        // A new passage: it must not keep what was encoded for a provider from the old one.
         Some(Passage::new(passage.message_id.clone(), passage.role, parts))
     }
 
@@ -94,9 +94,9 @@ impl OutputStubs {
     }
 }
 
-/// The results that can be stubs so that so many tokens are freed. The last two turns stay as they are if that
-/// is enough, or one if those are large; then only the turn under way; then its last steps. `None`: stubs alone
-/// do not make enough room.
+/// Chooses results to become stubs until the wanted number of tokens is freed. The last two turns stay
+/// unchanged if that is enough, or one turn if they are large; else only the current turn; else only its last
+/// steps. `None`: stubs alone do not make enough room.
 pub(crate) fn plan(
     passages: &[Arc<Passage>],
     prompt: &MessageId,
@@ -114,8 +114,8 @@ pub(crate) fn plan(
     None
 }
 
-/// The same before room is needed: only what is older than the last turns, and only if that is much. Every
-/// request until then would pay for it.
+/// The same before room is needed: takes only results older than the last turns, and only if they are large,
+/// because every request until then would pay for it.
 pub(crate) fn plan_early(passages: &[Arc<Passage>], prompt: &MessageId, room: u64) -> Option<StubPlan> {
     let [end, ..] = ends(passages, &sizes(passages), prompt, room);
     let mut plan = StubPlan::nothing();
@@ -144,7 +144,7 @@ fn sizes(passages: &[Arc<Passage>]) -> Vec<u64> {
     passages.iter().map(|passage| estimate::passage_size(passage).tokens()).collect()
 }
 
-/// The places before which results may become stubs, the most careful first.
+/// The places before which results may become stubs, the most careful choice first.
 fn ends(passages: &[Arc<Passage>], sizes: &[u64], prompt: &MessageId, room: u64) -> [usize; 3] {
     let under_way = passages.iter().position(|passage| passage.message_id == *prompt);
     let under_way = under_way.unwrap_or(passages.len());
@@ -153,7 +153,7 @@ fn ends(passages: &[Arc<Passage>], sizes: &[u64], prompt: &MessageId, room: u64)
     let starts: Vec<usize> = starts.take(KEPT_TURNS).collect();
     let fits = |start: &&usize| tokens(**start, under_way) <= room / KEPT_SHARE;
     let turns = starts.iter().rev().find(fits).or(starts.first()).copied().unwrap_or(under_way);
-    // The model has not seen what the last step gave it.
+    // The model has not yet seen the results of the last step.
     let last = passages.len().saturating_sub(1);
     let steps = (under_way..=last).find(|from| tokens(*from, passages.len()) <= room / KEPT_SHARE);
     [turns, under_way, steps.unwrap_or(last).min(last)]
@@ -174,7 +174,7 @@ fn result_size(tool: &ToolPart) -> ResultSize {
     ResultSize { bytes: estimate::json_bytes(output), files: u64::from(is_picture) }
 }
 
-/// What one result takes of a context.
+/// How much of a context one result takes.
 #[derive(Clone, Copy)]
 struct ResultSize {
     bytes: u64,
@@ -186,13 +186,13 @@ impl ResultSize {
         estimate::Size { bytes: self.bytes, files: self.files }.tokens()
     }
 
-    /// A picture is always worth a stub.
+    /// A picture is always worth replacing by a stub.
     fn bytes_or_file(self) -> u64 {
         if self.files > 0 { u64::MAX } else { self.bytes }
     }
 }
 
-/// What the model reads in the place of a result.
+/// What the model reads instead of a result.
 pub(crate) fn stub(tool: &ToolPart) -> String {
     let what = match subject(tool) {
         Some(subject) => format!("{} {subject}", tool.tool_name),

@@ -1,6 +1,6 @@
-//! The headings of a note: found however a model writes them, and written one way. Pure.
+//! The headings of a note: recognises the forms that models write, and writes one form. Pure.
 
-/// The headings of a note, as the agent's prompt has them.
+/// The headings of a note, as in the agent's prompt.
 pub(super) const HEADINGS: [&str; 7] = [
     "## Goal",
     "## State",
@@ -34,7 +34,7 @@ pub(super) fn headed(note: &str) -> Option<String> {
     found.then_some(written)
 }
 
-/// The heading that a line is, and what stands behind it in the same line.
+/// The heading in a line, and the text behind it in the same line.
 fn heading(line: &str) -> Option<(&'static str, &str)> {
     let line = line.trim();
     let is_decoration = |letter: char| "#*_:. ".contains(letter) || letter.is_ascii_digit();
@@ -45,7 +45,7 @@ fn heading(line: &str) -> Option<(&'static str, &str)> {
         let start = bare.get(..name.len()).filter(|start| start.eq_ignore_ascii_case(name))?;
         let behind = &bare[start.len()..];
         let rest = behind.trim_start_matches(['*', '_', ':', '#', ' ']).trim_end();
-        // In the line of a heading its text may follow; a sentence that begins with the word is none.
+        // Text may follow a heading in its line; but a sentence that begins with the same word is no heading.
         let says_so =
             behind[..behind.len() - behind.trim_start_matches(['*', '_', ':', ' ']).len()].contains(':');
         (rest.is_empty() || is_marked && says_so).then_some((heading, rest))

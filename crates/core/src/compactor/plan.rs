@@ -9,14 +9,14 @@ use crate::part::{Part, Passage, Role};
 use crate::ports::compaction::{CompactionRequest, Occasion};
 use crate::prompt::text_of;
 
-/// Turns before the one under way that stay as they are, if there is room.
+/// This many turns before the current one stay unchanged, if there is room.
 const KEPT_TURNS: usize = 2;
 
-/// Several kept turns may take one part in so many of what a request may take.
+/// Several kept turns may together take this fraction (one in N) of a request.
 const TAIL_SHARE: u64 = 4;
 
-/// One kept turn, or the turn under way, may take one part in so many; beyond it the first is summarised, and
-/// of the other its own beginning.
+/// One kept turn, or the current turn, may take this fraction (one in N). A larger kept turn is summarised; of
+/// a larger current turn, its beginning.
 pub(crate) const TURN_SHARE: u64 = 2;
 
 /// Where a conversation is cut.
@@ -25,14 +25,14 @@ pub(super) struct CompactionPlan {
     /// The place of the first passage that stays.
     pub(super) tail: usize,
     pub(super) tail_start: Option<MessageId>,
-    /// A call of the first step that stays, where its message does not stay whole.
+    /// The call whose step is the first to stay, if its message does not stay whole.
     pub(super) tail_call: Option<CallId>,
-    /// The prompt of the turn under way, where it does not stay: the model still has to answer it.
+    /// The prompt of the current turn, if it does not stay: the model still has to answer it.
     pub(super) unanswered: Option<String>,
 }
 
 impl CompactionPlan {
-    /// `None` where there is nothing before the turn under way, and that is short.
+    /// `None` if nothing precedes the current turn and that turn is short.
     pub(super) fn of(request: &CompactionRequest) -> Option<Self> {
         let passages: &[Arc<Passage>] = &request.conversation;
         let keeps_turns = match request.occasion {
@@ -52,7 +52,8 @@ impl CompactionPlan {
         if under_way > room / TURN_SHARE {
             return Self::inside_of_the_turn(passages, prompt, room);
         }
-        // The summary of an earlier compaction is a user's passage as well, and the first: never the tail's.
+        // The summary of an earlier compaction is also a passage of the user, always the first: it never
+        // belongs to the tail.
         let starts = (1..prompt).rev().filter(|place| passages[*place].role == Role::User);
         let starts: Vec<usize> = starts.take(KEPT_TURNS).collect();
         let taken = |start: usize| tokens(start) - under_way;
@@ -62,11 +63,11 @@ impl CompactionPlan {
         (tail > 0).then(|| Self::before(passages, tail))
     }
 
-    /// The last prompt of the user, if it does not stay as it is.
+    /// The last prompt of the user, if it does not stay.
     pub(super) fn last_prompt(&self, passages: &[Arc<Passage>]) -> Option<String> {
         let place = passages.iter().rposition(|passage| passage.role == Role::User)?;
         let text = text_of(&passages[place].parts);
-        // The summary of an earlier compaction is a user's passage as well.
+        // The summary of an earlier compaction is also a passage of the user.
         let is_prompt = !text.trim().is_empty() && !is_summary(&text);
         (place < self.tail && is_prompt).then_some(text)
     }
@@ -77,7 +78,7 @@ impl CompactionPlan {
     }
 
     /// The turn itself fills the window: it becomes part of the summary, and its prompt is repeated. Its last
-    /// step stays if there is room for it: the model has not seen yet what that gave.
+    /// step stays if there is room, because the model has not seen its results yet.
     fn inside_of_the_turn(passages: &[Arc<Passage>], prompt: usize, room: u64) -> Option<Self> {
         let has_steps = passages.len() > prompt + 1;
         if !has_steps {
@@ -85,13 +86,13 @@ impl CompactionPlan {
             return (prompt > 0).then(|| Self::before(passages, prompt));
         }
         let unanswered = passages.get(prompt).map(|passage| text_of(&passage.parts));
-        // What was told behind a step goes with it.
+        // What was told behind a step belongs to that step.
         let is_step = |passage: &Arc<Passage>| passage.role != Role::System;
         let last = passages.iter().rposition(is_step).unwrap_or(passages.len() - 1);
         let fits = estimate::passage_size(&passages[last]).tokens() <= room / TURN_SHARE;
         let call = passages[last].parts.iter().find_map(Part::tool).map(|tool| tool.call_id.clone());
         let tail = match &call {
-            // Only that step could go: what it gave is left out instead, and the model told so.
+            // Only that step could be summarised: its results are left out instead, and the model learns so.
             Some(_) if last == prompt + 1 => return (prompt > 0).then(|| Self::before(passages, prompt)),
             Some(_) if fits => last,
             Some(_) | None => passages.len(),
@@ -101,7 +102,7 @@ impl CompactionPlan {
     }
 }
 
-/// What the conversation may take beside the system prompt and the tools.
+/// How much the conversation may take beside the system prompt and the tools.
 pub(crate) fn room(request: &CompactionRequest) -> u64 {
     let conversation = request.conversation.size().tokens();
     let fixed = request.expected_tokens.unwrap_or_default().saturating_sub(conversation);

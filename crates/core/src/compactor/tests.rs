@@ -1,4 +1,4 @@
-//! What is cut where, what a summariser is shown, and what survives without one.
+//! Where the compactor cuts, what a summariser reads, and what survives without one.
 
 use super::*;
 use crate::agents::{Agents, COMPACTION_AGENT};
@@ -62,7 +62,7 @@ fn a_turn_that_fills_the_window_is_summarised_with_its_prompt_repeated() {
     let mut passages = turns(&[400]);
     passages.push(passage("answer", Role::Assistant, &"x".repeat(30_000)));
     assert_eq!(tail(passages, 10_000), Some((None, true)));
-    // A single prompt that is too long is nothing that can be made shorter.
+    // A single prompt that is too long can't be shortened.
     assert_eq!(tail(vec![passage("now", Role::User, &"x".repeat(90_000))], 10_000), None);
     assert_eq!(tail(vec![passage("now", Role::User, "short")], 10_000), None);
 }

@@ -1,5 +1,5 @@
-//! A conversation as text for who summarises it: what was said, of the last results the beginning and the end,
-//! and stubs instead of older ones. Pure.
+//! A conversation as text for a summariser: what was said, beginning and end of the last results, and stubs
+//! instead of older ones. Pure.
 
 use std::sync::Arc;
 
@@ -10,21 +10,21 @@ use crate::part::{Part, Passage, Role, ToolPart};
 use crate::prompt::text_of;
 use crate::slash_commands;
 
-/// Pieces are not made smaller than this.
+/// No piece is smaller than this.
 pub(super) const LEAST_PIECE: usize = 4_000;
 
-/// Of one text, of one call's arguments, and of one result.
+/// The most bytes of one text, of one call's arguments, and of one result.
 const TEXT_BYTES: usize = 8_000;
 const ARGUMENT_BYTES: usize = 400;
 const RESULT_BYTES: usize = 1_200;
 
-/// Older results are stubs from this size on.
+/// Older results become stubs from this size on.
 const OLD_RESULT_BYTES: usize = 400;
 
-/// The results of so many last passages are shown.
+/// The results in this many last passages are shown.
 const LAST_PASSAGES: usize = 12;
 
-/// Of what is kept without a model.
+/// How much of the conversation a note keeps that no model wrote.
 const FIRST_PROMPT_BYTES: usize = 2_000;
 const PROMPT_BYTES: usize = 400;
 const PROMPTS: usize = 12;
@@ -72,7 +72,7 @@ impl ConversationText {
                         filename.as_deref().unwrap_or("unnamed")
                     ));
                 }
-                // The step before has it, too.
+                // The step before shows it, too.
                 Part::Data { name, data, .. } if *name == DataName::Hook => {
                     let told = hooks::told_to_model(data).filter(|_| passage.role != Role::Assistant);
                     told.inspect(|text| self.line(&shortened(text, TEXT_BYTES)));
@@ -82,7 +82,7 @@ impl ConversationText {
                         self.line(&shortened(text, TEXT_BYTES));
                     }
                 }
-                // Thoughts and marks of ours say nothing to who goes on.
+                // Thoughts and our own marks tell the model that continues nothing.
                 Part::StepStart
                 | Part::Reasoning { .. }
                 | Part::SourceUrl { .. }
@@ -94,7 +94,8 @@ impl ConversationText {
     fn add_call(&mut self, tool: &ToolPart, results: ResultForm) {
         let arguments = tool.input.as_ref().map(ToString::to_string).unwrap_or_default();
         self.line(&format!("(calls {} {})", tool.tool_name, shortened(&arguments, ARGUMENT_BYTES)));
-        // Each is shortened once, here: of a text that has a mark already, a second one would count wrongly.
+        // Shortens each text here, once: cutting a text that already has a mark would make the second mark
+        // count wrongly.
         let result = match (&tool.error_text, &tool.output) {
             (Some(error), _) => format!("failed: {error}"),
             (None, Some(_)) if is_stubbed(tool, results) => return self.line(&stub(tool)),
@@ -110,7 +111,7 @@ impl ConversationText {
         self.text.push('\n');
     }
 
-    /// The text in pieces of whole lines where it has them. Beyond `most` the middle is left out.
+    /// The text in pieces, cut between lines where possible. Beyond `most` pieces the middle is left out.
     pub(super) fn pieces(&self, bytes: usize, most: usize) -> Vec<String> {
         let mut pieces = Vec::new();
         let mut rest = self.text.as_str();
@@ -131,7 +132,7 @@ impl ConversationText {
         pieces
     }
 
-    /// What can be said without a model: how it began, and what the user asked for since.
+    /// What can be said without a model: the first prompt, and what the user has asked for since.
     pub(super) fn without_a_model(&self) -> String {
         let mut note =
             "(Nobody could summarise this part of the conversation. Ask the user where something is \
@@ -147,7 +148,7 @@ impl ConversationText {
     }
 }
 
-/// A note with what does not depend on anybody's memory.
+/// A note followed by the facts that do not depend on a model's memory.
 pub(super) fn handed_over(note: &str, state: &str, unanswered: Option<&str>) -> String {
     let mut text = format!("{}{state}", note.trim_end());
     if let Some(prompt) = unanswered {
@@ -157,7 +158,7 @@ pub(super) fn handed_over(note: &str, state: &str, unanswered: Option<&str>) -> 
     text
 }
 
-/// The user's last words, while what they asked for is not done.
+/// The user's last prompt, as long as its work is not done.
 pub(super) fn last_prompt(prompt: &str) -> String {
     format!(
         "\n\n## The user's last prompt (tasks of the list are still open)\n{}",

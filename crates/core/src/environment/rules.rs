@@ -1,5 +1,5 @@
-//! What the prompt says of commands and questions, for each kind of agent. `watchdog::judge` does what it says:
-//! a test holds the two together.
+//! What the prompt says of commands and questions, for each kind of agent. `watchdog::judge` acts as the prompt
+//! says; a test compares the two.
 
 use super::Facts;
 use crate::hub::People;
@@ -7,7 +7,7 @@ use crate::watchdog::{Approval, Commands, Containment};
 
 /// What holds commands, and what a command may do.
 pub(super) fn commands(facts: &Facts<'_>, agent: Commands) -> String {
-    // Until it has been looked at, it is taken for the full one.
+    // Until it is probed, assume full containment.
     let containment = facts.containment.unwrap_or(Containment::Full);
     let (writes, reach) = match (agent, containment) {
         (Commands::Any, Containment::Full) => (
@@ -28,7 +28,7 @@ pub(super) fn commands(facts: &Facts<'_>, agent: Commands) -> String {
     format!("{writes} {} {reach}", network(facts))
 }
 
-/// What a command has to do for the network: nothing helps where nobody grants it.
+/// How a command gets network access; says nothing helps if no person can grant it.
 fn network(facts: &Facts<'_>) -> &'static str {
     match (facts.approval, facts.people) {
         (Approval::Ask | Approval::Edits, People::Present) => {
@@ -41,7 +41,7 @@ fn network(facts: &Facts<'_>) -> &'static str {
     }
 }
 
-/// Where nothing is to be said of the network: it is there, or never.
+/// The cases where the prompt says nothing of the network: it is always there, or never.
 fn without_network_of_its_own(agent: Commands, containment: Containment) -> &'static str {
     match (agent, containment) {
         (Commands::Any, Containment::None | Containment::Full | Containment::Reduced) => {
@@ -64,7 +64,7 @@ fn without_network_of_its_own(agent: Commands, containment: Containment) -> &'st
     }
 }
 
-/// What passes, what asks, what is refused.
+/// What runs, what asks, what is refused.
 pub(super) fn questions(facts: &Facts<'_>, agent: Commands) -> String {
     let containment = facts.containment.unwrap_or(Containment::Full);
     let do_commands_pass = containment.wants_a_look().is_none();
@@ -95,7 +95,7 @@ pub(super) fn questions(facts: &Facts<'_>, agent: Commands) -> String {
 
 fn under_all(containment: Containment, agent: Commands) -> String {
     let outside = match containment {
-        // The user said that nothing shall hold commands: then nothing else is held either.
+        // The user wants no containment: then nothing beyond the roots is refused for lack of a grant either.
         Containment::ExplicitlyOff => "",
         Containment::Full | Containment::Reduced | Containment::None => "paths and hosts outside the grant",
     };

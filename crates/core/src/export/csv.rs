@@ -1,4 +1,4 @@
-//! CSV: one line per part, quoted as RFC 4180 has it.
+//! CSV: one line per part, quoted as RFC 4180 requires.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,5 @@
-//! HTML: one page that can be given to anybody. Nothing in it runs or is fetched, and everything of others is
-//! escaped: text where text is meant, and an address only where it is one of the web.
+//! HTML: one page that is safe to give to anyone. A browser runs and fetches nothing for it. It escapes all
+//! foreign content: text stays text, and only an address of the web becomes a link.
 
 use std::io::{self, Write};
 use std::sync::LazyLock;
@@ -22,8 +22,8 @@ use crate::ports::tool::{Presentation, Shown};
 /// Readable on a phone, at night and on paper.
 const STYLE: &str = include_str!("html/style.css");
 
-/// Only this one style and pictures that are in the page itself: a browser refuses everything else, whatever
-/// was overlooked.
+/// Allows only this one style and the pictures in the page itself: a browser refuses everything else, even if
+/// the escaping has a gap.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
     let digest = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
     format!(
@@ -108,7 +108,7 @@ fn file(out: &mut dyn Write, url: &str, media_type: &str, name: &str) -> io::Res
     }
 }
 
-/// A data url, if it is a picture of a kind that can't run anything and nothing but base64.
+/// A data URL, if it holds a picture of a kind that can't run code, in base64 and nothing else.
 fn picture(url: &str) -> Option<&str> {
     let (kind, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let is_picture = ["image/png", "image/jpeg", "image/gif", "image/webp"].contains(&kind);
@@ -196,7 +196,7 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
         Some(DataName::Command) => prose(out, field("text")),
         Some(DataName::Hook) => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&hooks::line(data))),
         Some(DataName::Notice) => writeln!(out, "<p class=\"notice\">{}</p>", escaped(&notice::line(data))),
-        // Numbers for machines; the JSON forms have them.
+        // Numbers for programs; the JSON forms have them.
         Some(
             DataName::Approval
             | DataName::AskedCall
@@ -252,7 +252,7 @@ fn fixed(out: &mut dyn Write, class: &str, text: &str) -> io::Result<()> {
     writeln!(out, "<pre class=\"{class}\">{}</pre>", escaped(text))
 }
 
-/// An address of the web leads there; any other is only told.
+/// An address of the web becomes a link; any other is shown as text.
 fn link(url: &str, name: &str) -> String {
     let is_of_the_web = ["http://", "https://"].iter().any(|scheme| {
         url.get(..scheme.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(scheme))
@@ -267,8 +267,8 @@ fn link(url: &str, name: &str) -> String {
     }
 }
 
-/// For text and for attributes in double quotes. What can't be seen is written out: a page must not say
-/// something else than it shows.
+/// For text and for attributes in double quotes. Invisible characters are written out: what a page says must be
+/// what it shows.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + text.len() / 8);
     for character in visible_block(text).chars() {

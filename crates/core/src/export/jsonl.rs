@@ -21,7 +21,7 @@ use crate::redact::Redactor;
 #[derive(Debug, Default)]
 pub(super) struct JsonlState {
     counts: EndLine,
-    /// Each prompt and each attachment is written once.
+    /// Digests already written: each prompt and each attachment is written once.
     prompts: HashSet<String>,
     blobs: HashSet<String>,
 }
@@ -41,7 +41,7 @@ impl JsonlState {
     ) -> Result<(), ExportError> {
         if let Some(digest) = row.metadata.system_prompt_digest()
             && self.prompts.insert(digest.to_owned())
-            // Its digest would be another: a prompt that is redacted is left out.
+            // Redaction would change the prompt and so its digest, so a redacted export leaves prompts out.
             && redactor.is_none()
             && let Some(body) = sources.store.system_prompt(digest).await?
         {
@@ -63,7 +63,7 @@ impl JsonlState {
         let data = PartLine::of(row).map_err(unreadable)?;
         self.counts.parts += 1;
         line(out, &WrittenLine { kind: LineKind::Part, version: None, data })?;
-        // What is attached can't be judged: it is not among what is shown to others.
+        // Nothing can judge the content of attachments, so a redacted export leaves them out.
         match redactor {
             None => self.blobs_of(sources, out, row).await,
             Some(_) => Ok(()),
@@ -76,7 +76,7 @@ impl JsonlState {
         out: &mut (dyn Write + Send),
         row: &PartRow,
     ) -> Result<(), ExportError> {
-        // Most rows refer to none: those are not even parsed.
+        // Skips parsing for most rows, which refer to neither.
         if !row.data_json.contains(BLOB_SCHEME) && !row.data_json.contains("\"digest\"") {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl JsonlState {
                 if !self.blobs.insert(digest.to_owned()) {
                     continue;
                 }
-                // One that is gone is gone in the copy, too.
+                // A missing attachment is missing in the copy, too.
                 let Some(bytes) = sources.blobs.get(digest).await? else { continue };
                 let data = BlobLine { sha256: digest.to_owned(), base64: STANDARD.encode(bytes) };
                 self.counts.blobs += 1;

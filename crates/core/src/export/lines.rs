@@ -1,5 +1,4 @@
-//! The lines of a JSONL export: one object each, which an import reads back. The one place that knows their
-//! form.
+//! The lines of a JSONL export, one object each, which an import reads back. Only this file knows their form.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -14,7 +13,7 @@ use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::{Role, ToolState};
 use crate::ports::store::{MessageRow, ModelRef, PartRow, SessionRow, UsageTotals};
 
-/// Of the form below; another one is refused by an import.
+/// The version of the form below; an import refuses another.
 pub const VERSION: u64 = 1;
 
 /// What a line says it is.
@@ -31,11 +30,11 @@ pub enum LineKind {
     Part,
     /// The content of an attachment, behind the first part that refers to it.
     Blob,
-    /// The last: what is missing before it is noticed.
+    /// The last: an import that does not find it knows that lines are missing.
     End,
 }
 
-/// One line to be written.
+/// One line to write.
 #[derive(Serialize)]
 pub(super) struct WrittenLine<T> {
     #[serde(rename = "type")]
@@ -188,7 +187,7 @@ impl MessageLine {
         }
     }
 
-    /// The error says what is wrong with it.
+    /// The error says what is wrong with the line.
     pub(crate) fn into_row(self) -> Result<MessageRow, String> {
         let role = Role::parse(&self.role).ok_or_else(|| format!("there is no role `{}`", self.role))?;
         Ok(MessageRow {
@@ -203,7 +202,7 @@ impl MessageLine {
     }
 }
 
-/// A row of `chat_parts`; its data as they are stored, character by character.
+/// A row of `chat_parts`, with its data character by character as stored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PartLine {
@@ -260,7 +259,7 @@ impl PartLine {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemPromptLine {
-    /// Names it, as those messages do.
+    /// Its digest, by which messages refer to it.
     pub digest: String,
     /// The whole prompt.
     pub body: String,
@@ -270,13 +269,13 @@ pub struct SystemPromptLine {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BlobLine {
-    /// Names it, as parts do.
+    /// Its digest, by which parts refer to it.
     pub sha256: String,
     /// Its bytes.
     pub base64: String,
 }
 
-/// The last line: what must have come before it.
+/// The last line: how many lines of each kind must have come before it.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndLine {

@@ -1,4 +1,4 @@
-//! Markdown for people: who said what, calls with their results in fences that their content can't break.
+//! Markdown, to read: who said what, and calls with their results in fences that their content can't break.
 
 use std::io::{self, Write};
 
@@ -102,7 +102,7 @@ fn data_part(out: &mut dyn Write, name: &str, data: &Value) -> io::Result<()> {
         }
         Some(DataName::Hook) => writeln!(out, "> **{}**\n", hooks::line(data).replace(['\n', '\r'], " ")),
         Some(DataName::Notice) => writeln!(out, "> **{}**\n", notice::line(data).replace(['\n', '\r'], " ")),
-        // Numbers for machines; the JSON forms have them.
+        // Numbers for programs; the JSON forms have them.
         Some(
             DataName::Approval
             | DataName::AskedCall

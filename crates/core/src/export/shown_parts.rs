@@ -1,4 +1,4 @@
-//! What the readable formats share: how a call was shown, and what changed between two texts.
+//! What the readable formats share: the title of a call, and the difference between two texts.
 
 use crate::part::ToolPart;
 use crate::ports::tool::Presentation;
@@ -9,7 +9,8 @@ pub(super) fn title<'a>(tool: &'a ToolPart, shown: &'a Presentation) -> &'a str 
     title.lines().next().unwrap_or_default()
 }
 
-/// What changed between two texts, the same lines at both ends as context. The texts are hunks already.
+/// The difference between two texts, with the equal lines at both ends as context. The texts are already cut to
+/// hunks.
 pub(super) fn changed(old: &str, new: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let start = old.iter().zip(&new).take_while(|(a, b)| a == b).count();

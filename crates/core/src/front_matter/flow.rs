@@ -3,7 +3,7 @@
 use super::nested::{FrontNode, NodeValue};
 use super::{FrontMatterError, double_quoted, single_quoted};
 
-/// What is read, and how far that has come.
+/// The text, and how far it has been read.
 struct FlowReader<'a> {
     text: &'a str,
     place: usize,
@@ -31,13 +31,13 @@ impl<'a> FlowReader<'a> {
     }
 
     fn error(&self, problem: &str) -> FrontMatterError {
-        // An end that is missing is missed in the last line that has something.
+        // Reports a missing end in the last line that is not blank.
         let written = self.text.trim_end().len();
         let lines = self.text[..self.place.min(written)].matches('\n').count();
         FrontMatterError::new(self.line + lines, problem)
     }
 
-    /// Blanks and comments.
+    /// Skips blanks and comments.
     fn skip(&mut self) {
         loop {
             let rest = self.rest();
@@ -121,7 +121,7 @@ impl<'a> FlowReader<'a> {
         Ok(Some(text))
     }
 
-    /// A text without quotes, up to one of the letters that end it.
+    /// A text without quotes, up to one of the characters that end it.
     fn plain(&mut self, ends: &[char]) -> Result<String, FrontMatterError> {
         self.skip();
         let rest = self.rest();

@@ -1,5 +1,5 @@
 //! Values that hold others: lists and keys below a key, each with its line. Reads what people write in such
-//! files, not all of YAML: no anchors, no tags.
+//! files, not all of YAML: it has no anchors and no tags.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use crate::limits::FRONT_MATTER_DEPTH;
 /// A value and the line it begins in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontNode {
-    /// What it is.
+    /// The value.
     pub value: NodeValue,
     /// Where it is in the file, from 1 on.
     pub line: usize,
 }
 
-/// What a node of a nested field is.
+/// The value of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeValue {
-    /// Without quotes: it may stand for a number, `true`, `false` or `null`.
+    /// Without quotes: it may mean a number, `true`, `false` or `null`.
     Plain(String),
     /// With quotes, or a text of several lines.
     Quoted(String),
@@ -63,7 +63,7 @@ fn plain_json(text: &str) -> Value {
         "false" => Value::Bool(false),
         text => match (text.parse::<i64>(), text.parse::<f64>().ok().and_then(Number::from_f64)) {
             (Ok(number), _) => number.into(),
-            // `inf` and its like are words.
+            // `inf` and similar words are text, not numbers.
             (Err(_), Some(number)) if text.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
                 Value::Number(number)
             }
@@ -125,7 +125,7 @@ fn value_node(
             map(&written, line, depth)
         }
         Some(_) | None => {
-            // A text goes on below; a key there is too far to the right.
+            // The text continues below; a key there is indented too far.
             if let Some(key) = written.iter().find(|line| key_and_value(line.text.trim_start()).is_some()) {
                 return Err(FrontMatterError::new(
                     key.number,
@@ -142,15 +142,16 @@ fn value_node(
     }
 }
 
-/// Whether items that are indented as much as the first line belong to it.
+/// Whether items indented as far as the first line belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SameIndent {
-    /// They are the value of its key.
+    /// They belong to the key.
     Belongs,
     Follows,
 }
 
-/// What belongs to the first line: the ones that are indented more, and items that stand right below a key.
+/// What belongs to the first line: the ones that are indented more, and items right below a key without
+/// indentation.
 fn block_end(lines: &[Line<'_>], indent: usize, items: SameIndent) -> usize {
     let belongs = |line: &&Line<'_>| {
         let is_item = items == SameIndent::Belongs && line.indent() == indent && line.item().is_some();
@@ -171,7 +172,7 @@ fn list(lines: &[Line<'_>], line: usize, depth: usize) -> Result<FrontNode, Fron
         let content = item.trim_start();
         items.push(match key_and_value(content) {
             Some(_) if !content.starts_with(['"', '\'', '{', '[']) => {
-                // Its other keys stand below its first one.
+                // An item's other keys are indented as far as its first key.
                 let text = format!("{}{content}", " ".repeat(first.text.len() - content.len()));
                 let head = Line { text: Cow::Owned(text), number: first.number };
                 let lines: Vec<Line<'_>> = std::iter::once(head).chain(below.iter().cloned()).collect();

@@ -144,14 +144,14 @@ fn what_is_wrong_inside_a_value_is_named_with_its_own_line() {
         let error = nested(block).unwrap_err();
         assert!(error.line == line && error.problem.contains(problem), "{block}: {error}");
     }
-    // What is not asked for does no harm.
+    // Broken YAML in a key that no caller reads does no harm.
     assert!(FrontMatter::parse("---\nname: {a: 1\nx: y\n---\n").is_ok());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-    /// Whatever a file holds, it is taken apart or refused with one of its own lines.
+    /// Whatever a file holds, the reader splits it or names one of its lines in the error.
     #[test]
     fn nothing_panics_and_lines_are_of_the_file(
         file in "(---\n)?([ \t\\-a-c:#'\"|>\\[\\]{},\\\\é\u{feff}\r\n]|: |- |---\n){0,60}(---\n)?.{0,5}"
@@ -172,7 +172,7 @@ proptest! {
         }
     }
 
-    /// A text in double quotes comes back as it was.
+    /// A text in double quotes survives writing and reading.
     #[test]
     fn a_quoted_text_survives(value in "[^\\\\\"\n\r\u{feff}]{0,40}") {
         let file = format!("---\nname: \"{value}\"\n---\n");

@@ -1,5 +1,5 @@
-//! Asks the hooks of a moment, one after the other, and puts together what they say. The first that is against
-//! it is the last that is asked.
+//! Asks the hooks of a moment one after the other and combines their replies. After the first hook that
+//! objects, no other is asked.
 
 use tokio_util::sync::CancellationToken;
 
@@ -19,34 +19,34 @@ pub(crate) struct HookMoment<'a> {
     pub(crate) site: Site,
 }
 
-/// What the hooks of a moment said together.
+/// The combined replies of the hooks of a moment.
 #[derive(Debug, Default)]
 pub(crate) struct HooksSaid {
-    /// How many were run.
+    /// How many ran.
     pub(crate) asked: usize,
-    /// Who is against it, and why.
+    /// The hook that objects, and its reason.
     pub(crate) block: Option<HookWord>,
-    /// The stricter one where they differ.
+    /// The stricter decision if hooks differ.
     pub(crate) decision: Option<(HookDecision, HookWord)>,
     pub(crate) context: Vec<HookWord>,
     pub(crate) stop: Option<HookWord>,
-    /// For people.
+    /// Messages to show to people.
     pub(crate) messages: Vec<HookWord>,
-    /// Those that did not work, by their places among all.
+    /// The hooks that failed, by their positions among all hooks.
     pub(crate) failed: Vec<(usize, HookWord)>,
-    /// Nobody waits for it any more.
+    /// The turn was cancelled while hooks ran.
     pub(crate) cancelled: bool,
 }
 
 /// What one hook said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct HookWord {
-    /// Its command, shortened.
+    /// The hook's command, shortened.
     pub(crate) hook: String,
     pub(crate) text: String,
 }
 
-/// Whether any hook could be for this event: nothing is made ready where none is.
+/// Whether any hook is for this event; if not, the caller skips the preparation.
 pub(crate) fn has_any(hooks: &[Hook], event: HookEvent) -> bool {
     hooks.iter().any(|hook| hook.on.event == event)
 }
@@ -88,7 +88,7 @@ pub(crate) async fn ask_hooks(
     said
 }
 
-/// A runner that does not come back in time is left alone: what it started dies with its future.
+/// Drops a runner that does not return in time; dropping its future ends the processes that it started.
 async fn until_cancelled(runner: &dyn HookRunner, job: HookJob, cancel: &CancellationToken) -> HookEnd {
     let running = runner.run(job, cancel.clone());
     tokio::select! {
@@ -104,7 +104,7 @@ async fn until_cancelled(runner: &dyn HookRunner, job: HookJob, cancel: &Cancell
 impl HooksSaid {
     fn add(&mut self, owner: HookOwner, reply: HookReply, word: impl Fn(String) -> HookWord) {
         let HookReply { block, decision, context, stop, message } = reply;
-        // What a project says makes nothing looser.
+        // A project's hook can't allow anything.
         let decision = decision.filter(|decision| match (decision, owner) {
             (HookDecision::Allow, HookOwner::Project) => false,
             (HookDecision::Allow, HookOwner::User) | (HookDecision::Ask, _) => true,
@@ -121,7 +121,7 @@ impl HooksSaid {
     }
 }
 
-/// What notices and decisions show of a command.
+/// The command as notices and decisions show it.
 fn shortened(command: &str) -> String {
     const CHARACTERS: usize = 100;
     match command.char_indices().nth(CHARACTERS) {

@@ -1,7 +1,7 @@
-//! Which moments of its event a hook is for: names of tools, and what their calls touch. Pure.
+//! Decides which moments of its event a hook is for: by names of tools, and by what their calls touch. Pure.
 //!
-//! `edit|write` is either tool, `mcp_*` every tool whose name begins so, `bash git push *` a command like this,
-//! `edit src/*` a change below `src`. Names are those of attache or of Claude Code.
+//! `edit|write` matches either tool, `mcp_*` every tool whose name begins so, `bash git push *` such a command,
+//! `edit src/*` a change below `src`. Both the tool names of attache and those of Claude Code work.
 
 use thiserror::Error;
 
@@ -16,23 +16,23 @@ use super::payload::claude_name;
 pub struct HookMatcher {
     text: String,
     names: Vec<Pattern>,
-    /// About what a call touches; `None`: whatever it is.
+    /// What a call has to touch; `None`: anything.
     touched: Option<String>,
 }
 
-/// Why a text is no matcher, in words that follow it.
+/// Why a text is no matcher; the message continues a sentence that names the text.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{0}")]
 pub struct BadMatcher(String);
 
-/// Characters that only regular expressions have a use for.
+/// Characters that occur only in regular expressions.
 const OF_EXPRESSIONS: [char; 10] = ['[', ']', '(', ')', '{', '}', '+', '?', '\\', '"'];
 
-/// A matcher that names one of these and a path is about changes of such files, by any tool.
+/// A matcher of one of these names and a path matches changes of such files by any tool.
 const FILE_CHANGES: [&str; 4] = ["edit", "write", "Edit", "Write"];
 
 impl HookMatcher {
-    /// `Ok(None)` for one that matches everything.
+    /// `Ok(None)` for a text that matches everything.
     pub fn parse(text: &str) -> Result<Option<Self>, BadMatcher> {
         let whole = text.trim();
         if whole.is_empty() || whole == "*" || whole == ".*" {
@@ -49,17 +49,17 @@ impl HookMatcher {
         Ok(Some(Self { text: whole.to_owned(), names, touched }))
     }
 
-    /// As it was written.
+    /// The text as written.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether it is about what calls touch.
+    /// Whether it restricts what a call touches.
     pub fn is_about_calls(&self) -> bool {
         self.touched.is_some()
     }
 
-    /// A name that no call has.
+    /// Whether a name matches.
     pub(super) fn matches_name(&self, name: &str) -> bool {
         self.names.iter().any(|known| known.matches(name))
     }
@@ -67,14 +67,14 @@ impl HookMatcher {
     pub(super) fn matches_call(&self, tool: &str, accesses: &[Access], ground: PatternBase<'_>) -> bool {
         let is_named = self.matches_name(tool) || self.matches_name(claude_name(tool));
         let Some(touched) = &self.touched else { return is_named };
-        // Who watches a kind of file means every change of one, whichever tool makes it.
+        // A user who watches a kind of file wants every change of such a file, whichever tool makes it.
         let watches_changes = FILE_CHANGES.iter().any(|name| self.matches_name(name));
         accesses.iter().any(|access| match access {
             Access::WritePath(path) if watches_changes => {
                 Pattern::of_path(touched, ground).matches(&path.to_string_lossy())
             }
             _ if !is_named => false,
-            // It may be one of those: the hook has a look itself.
+            // It may touch that: run the hook, which can decide for itself.
             Access::Command(CommandAccess { nature: CommandNature::Unclear(_), .. }) => true,
             Access::Command(command) => {
                 let pattern = Pattern::of_command(touched);
@@ -88,7 +88,7 @@ impl HookMatcher {
     }
 }
 
-/// The names that expressions for Claude Code use are understood: `.*`, and marks of the beginning and the end.
+/// A name; of the regular expressions that Claude Code hooks use it understands `.*` and the anchors.
 fn name(text: &str) -> Result<Pattern, BadMatcher> {
     let text = text.strip_prefix('^').unwrap_or(text);
     let text = text.strip_suffix('$').unwrap_or(text).replace(".*", "*");

@@ -1,4 +1,4 @@
-//! What a hook is told on its standard input: one JSON object, with the names that scripts for Claude Code
+//! Builds the JSON object that a hook reads from standard input, with the names that scripts for Claude Code
 //! know. Pure.
 
 use std::path::Path;
@@ -11,25 +11,25 @@ use crate::limits::HOOK_INPUT_BYTES;
 use crate::ports::tool::{Access, ToolOutcome};
 use crate::watchdog::{Approval, PatternBase};
 
-/// What hooks are told about.
+/// The subject of a hook's input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum HookMatter<'a> {
     Prompt(&'a str),
     BeforeTool(MatterOfCall<'a>),
     AfterTool(MatterOfCall<'a>, &'a ToolOutcome),
     Permission(MatterOfCall<'a>, &'a str),
-    /// How often hooks have made the turn go on already, and what the model said last.
+    /// How often hooks have already made the turn continue, and the model's last text.
     TurnEnd {
         continued: u32,
         said: &'a str,
     },
-    /// What the user wants to be kept; `None`: it happens by itself.
+    /// What the user wants the summary to keep; `None`: the compaction is automatic.
     Compaction {
         keep: Option<&'a str>,
     },
 }
 
-/// A call, understood.
+/// A call whose arguments are understood.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatterOfCall<'a> {
     pub(crate) call_id: &'a CallId,
@@ -38,7 +38,7 @@ pub(crate) struct MatterOfCall<'a> {
     pub(crate) accesses: &'a [Access],
 }
 
-/// Where it happens.
+/// The session and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HookSurroundings<'a> {
     pub(crate) session_id: &'a SessionId,
@@ -55,7 +55,7 @@ impl<'a> HookMatter<'a> {
         }
     }
 
-    /// Whether a hook of the same event is for it.
+    /// Whether a hook for this event matches the subject.
     pub(super) fn concerns(&self, hook: &Hook, around: &HookSurroundings<'_>) -> bool {
         let Some(matcher) = &hook.matcher else { return true };
         match self {
@@ -130,7 +130,7 @@ fn trigger(keep: Option<&str>) -> &'static str {
     if keep.is_some() { "manual" } else { "auto" }
 }
 
-/// How much passes without a question, in the words of Claude Code.
+/// The approval level in the words of Claude Code.
 fn permission_mode(around: &HookSurroundings<'_>) -> &'static str {
     match (around.agent, around.approval) {
         ("plan", _) => "plan",
@@ -140,7 +140,7 @@ fn permission_mode(around: &HookSurroundings<'_>) -> &'static str {
     }
 }
 
-/// What Claude Code calls a tool that does the same; a tool without such a one keeps its name.
+/// Claude Code's name for a tool that does the same; a tool without one keeps its name.
 pub(super) fn claude_name(tool: &str) -> &str {
     match tool {
         "bash" => "Bash",
@@ -160,7 +160,7 @@ pub(super) fn claude_name(tool: &str) -> &str {
     }
 }
 
-/// The same arguments, and beside them those that have another name there.
+/// The same arguments, plus copies under the names that Claude Code uses.
 fn claude_input(call: &MatterOfCall<'_>, root: &Path) -> Value {
     let mut input = call.input.clone();
     let Value::Object(fields) = &mut input else { return input };
@@ -177,7 +177,7 @@ fn claude_input(call: &MatterOfCall<'_>, root: &Path) -> Value {
     input
 }
 
-/// The file that a call is about, as the call was understood.
+/// The file that a call is about, according to its understood arguments.
 fn file_path(call: &MatterOfCall<'_>, root: &Path) -> Option<Value> {
     if !["read", "write", "edit", "view_image"].contains(&call.tool) {
         return None;
@@ -204,7 +204,7 @@ fn claude_response(call: &MatterOfCall<'_>, output: Value, outcome: &ToolOutcome
     Value::Object(response)
 }
 
-/// What the model gets, and whether the call did what it was made for.
+/// What the model gets from the call, and whether the call succeeded.
 fn output(outcome: &ToolOutcome) -> (Value, bool) {
     match outcome {
         ToolOutcome::Output { data, .. } => (data.clone(), true),
@@ -213,7 +213,7 @@ fn output(outcome: &ToolOutcome) -> (Value, bool) {
     }
 }
 
-/// Texts of a value, each only up to a size.
+/// Cuts each text of a value to a size.
 fn cut(value: Value) -> Value {
     match value {
         Value::String(mut text) if text.len() > HOOK_INPUT_BYTES => {

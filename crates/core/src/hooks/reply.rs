@@ -1,5 +1,5 @@
-//! What a hook's end means: its exit code, what it wrote to standard error, and the fields of the JSON that it
-//! may have printed. Pure.
+//! Reads how a hook ended: its exit code, its standard error, and the fields of the JSON that it may have
+//! printed. Pure.
 
 use serde_json::Value;
 
@@ -7,34 +7,34 @@ use super::HookEvent;
 use crate::limits::HOOK_WORD_BYTES;
 use crate::ports::hooks::HookEnd;
 
-/// What one hook said.
+/// The reply of one hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct HookReply {
-    /// It is against it, for this reason.
+    /// The hook objects, for this reason.
     pub(super) block: Option<String>,
     pub(super) decision: Option<HookDecision>,
-    /// For the model.
+    /// A text for the model.
     pub(super) context: Option<String>,
-    /// The turn ends, for this reason.
+    /// The turn has to end, for this reason.
     pub(super) stop: Option<String>,
-    /// For people.
+    /// A text for people.
     pub(super) message: Option<String>,
 }
 
-/// What a hook says of a call that it is not against.
+/// What a hook that does not object decides about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum HookDecision {
-    /// Nobody needs to be asked.
+    /// No person needs to be asked.
     Allow,
-    /// Somebody has to be asked.
+    /// A person has to be asked.
     Ask,
 }
 
-/// The exit code that blocks.
+/// The exit code that means an objection.
 const BLOCKS: i32 = 2;
 
 impl HookReply {
-    /// `Err` says how it failed.
+    /// `Err` says how the hook failed.
     pub(super) fn of(event: HookEvent, end: &HookEnd) -> Result<Self, String> {
         match end {
             HookEnd::Exited { code: 0, output, .. } => Self::printed(event, output),
@@ -58,7 +58,7 @@ impl HookReply {
 
     fn printed(event: HookEvent, output: &str) -> Result<Self, String> {
         if !output.trim_start().starts_with('{') {
-            // What a hook prints about a prompt is for the model; elsewhere it is its own business.
+            // Text that a hook prints about a prompt is for the model; at other events attache ignores it.
             let context = (event == HookEvent::Prompt).then(|| word(output)).filter(|text| !text.is_empty());
             return Ok(Self { context, ..Self::default() });
         }
@@ -85,7 +85,7 @@ impl HookReply {
                 .or_else(|| text(fields, "reason"))
                 .unwrap_or_else(|| "it gave no reason".to_owned())
         };
-        // Whoever wants another call than this one does not want this one.
+        // A hook that wants another call instead of this one objects to this one.
         let rewrites = own.get("updatedInput").or_else(|| asked.get("updatedInput")).is_some();
         let block = match (said(&["block", "deny"]), rewrites) {
             (true, _) => Some(reason()),
@@ -113,7 +113,7 @@ impl HookReply {
     }
 }
 
-/// As much of a text as is told.
+/// Cuts a text to the size that is passed on.
 fn word(text: &str) -> String {
     let text = text.trim();
     match text.len() > HOOK_WORD_BYTES {

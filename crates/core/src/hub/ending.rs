@@ -1,4 +1,4 @@
-//! Ends what is under way in all sessions: the turns alone, or everything because the host ends.
+//! Ends what runs in all sessions: only the turns, or everything because the host ends.
 
 use std::sync::atomic::Ordering;
 
@@ -8,11 +8,11 @@ use crate::limits::{REST_LOOK, SHUTDOWN};
 use crate::session::SessionCommand;
 
 impl Hub {
-    /// Aborts the turns under way in all sessions, as if each client had cancelled its own. What waits goes on
-    /// after them.
+    /// Aborts the turns under way in all sessions, as if each client had cancelled its own. Queued prompts run
+    /// after that.
     pub fn cancel_all(&self) {
         for commands in self.shared.open_sessions().values() {
-            // A session that is gone has nothing to cancel.
+            // If the session is gone, there is nothing to cancel.
             drop(commands.send(SessionCommand::Cancel));
         }
     }
@@ -22,8 +22,8 @@ impl Hub {
         self.shared.open_sessions().values().filter(|commands| !commands.is_closed()).count()
     }
 
-    /// Resolves when no turn is under way in any session; one that waits for a person does not count, because
-    /// it goes on after a restart.
+    /// Resolves when no turn is under way in any session; a turn that waits for a person does not count,
+    /// because it continues after a restart.
     pub async fn wait_until_at_rest(&self) {
         loop {
             let sessions: Vec<_> = {
@@ -46,7 +46,8 @@ impl Hub {
         }
     }
 
-    /// Aborts all runs, closes their calls, keeps open approvals and queues. The host is about to end.
+    /// Aborts all runs and closes their calls; keeps open approvals and queues. Call this when the host is
+    /// about to end.
     pub async fn shutdown(&self) {
         let sessions: Vec<_> = {
             let open = self.shared.open_sessions();

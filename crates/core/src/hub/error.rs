@@ -1,4 +1,4 @@
-//! What keeps the hub from doing what it was asked for. The rims make answers of it.
+//! Why the hub can't do what a caller asked. The adapters turn these errors into answers.
 
 use thiserror::Error;
 
@@ -8,7 +8,7 @@ use crate::limits::SESSIONS_COMPARED;
 use crate::nearest::nearest_id;
 use crate::ports::store::{ModelRef, SessionQuery, StoreError};
 
-/// Why a session does not do what it was asked for.
+/// Why a session can't do what a caller asked.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum HubError {
@@ -24,10 +24,10 @@ pub enum HubError {
     Busy(SessionId),
     #[error("{0}")]
     Invalid(String),
-    /// With what is wrong with each configured provider; nothing for somebody who has configured none.
+    /// With the problem of each configured provider; empty if the user has configured none.
     #[error("{}", no_model(.0))]
     NoModel(Vec<String>),
-    /// The model that was chosen. With what to do about it.
+    /// The chosen model, with what the user can do about it.
     #[error("{model} can't be used: {why}")]
     UnusableModel { model: ModelRef, why: String },
     #[error(transparent)]
@@ -56,12 +56,12 @@ fn no_model(problems: &[String]) -> String {
 }
 
 impl Shared {
-    /// What is said of a session that is not stored, with the one that may have been meant. One is looked for
-    /// at a time: thousands of wrong ids at once cost no more than one.
+    /// The error for a session that is not stored, with the id that the caller may have meant. Only one search
+    /// runs at a time: thousands of wrong ids at once load no more rows than one.
     pub(super) async fn unknown_session(&self, id: &SessionId) -> HubError {
         let Ok(_alone) = self.comparing_ids.try_lock() else { return HubError::unknown_session(id) };
         let query = SessionQuery { limit: SESSIONS_COMPARED, ..SessionQuery::default() };
-        // It is not there, whatever comes of looking for others.
+        // The session is unknown, even if the search for similar ids fails.
         let rows = self.ports.store.list_sessions(query).await.unwrap_or_default();
         let ids: Vec<SessionId> = rows.into_iter().map(|row| row.id).collect();
         let nearest = nearest_id(id.as_str(), &ids).cloned();

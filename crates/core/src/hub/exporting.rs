@@ -1,4 +1,4 @@
-//! Sessions written out. Reads only.
+//! Writes sessions out. Only reads the store.
 
 use std::io::Write;
 

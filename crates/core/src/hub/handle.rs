@@ -1,5 +1,5 @@
-//! A handle to one open session: everything a connection can tell it. It only passes on; the session's task
-//! decides.
+//! A handle to one open session: everything a connection can ask of it. It only passes requests on; the
+//! session's task decides.
 
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::watchdog::Approval;
 /// The answer of a session's task to a command that has been sent.
 pub type SessionReply<T> = BoxFuture<'static, Result<T, HubError>>;
 
-/// A cheap handle to one open session. Every method sends at once, so that what is asked keeps the order of the
-/// calls; the futures only wait for the answer.
+/// A cheap handle to one open session. Every method sends its request at once, so that requests keep the order
+/// of the calls; the futures only wait for the answer.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
     pub(super) id: SessionId,
@@ -37,17 +37,17 @@ impl SessionHandle {
         &self.id
     }
 
-    /// Has exactly these directories beside the root from the next turn on, and these servers.
+    /// From the next turn on, the session has exactly these directories beside its root, and these servers.
     pub fn work_in(&self, place: SessionPlace) -> SessionReply<()> {
         self.ask_fallible(|reply| SessionCommand::WorkIn { place, reply })
     }
 
-    /// Hands in a prompt of no particular client; its place in the order is taken when this returns.
+    /// Submits a prompt of no particular client; when this returns, the prompt has its place in the queue.
     pub fn prompt(&self, prompt: Prompt) -> Ticket {
         self.prompt_of(None, prompt)
     }
 
-    /// Hands in a prompt of this client, whose side of the work its turn uses.
+    /// Submits a prompt of this client; its turn uses this client's terminals and files.
     pub fn prompt_of(&self, client: Option<Arc<dyn Client>>, prompt: Prompt) -> Ticket {
         let (accept, accepted) = oneshot::channel();
         let (answer, outcome) = oneshot::channel();
@@ -58,7 +58,7 @@ impl SessionHandle {
         Ticket { accepted, outcome }
     }
 
-    /// Aborts the turn under way; without one nothing happens.
+    /// Aborts the current turn; without one this does nothing.
     pub fn cancel(&self) {
         drop(self.commands.send(SessionCommand::Cancel));
     }
@@ -68,32 +68,32 @@ impl SessionHandle {
         drop(self.commands.send(SessionCommand::CancelPrompt(message_id)));
     }
 
-    /// Takes part in the session. `client` answers questions; `None` for readers that can't.
+    /// Joins the session. `client` answers questions; `None` for readers that can't.
     pub fn attach(&self, client: Option<Arc<dyn Client>>, from: AttachFrom) -> SessionReply<Attachment> {
         self.ask_fallible(|reply| SessionCommand::Attach { client, from, reply })
     }
 
-    /// Goes on with another agent from the next turn on.
+    /// Uses another agent from the next turn on.
     pub fn set_mode(&self, agent: String) -> SessionReply<Chosen> {
         self.ask_fallible(|reply| SessionCommand::SetMode { agent, reply })
     }
 
-    /// Goes on with another model from the next turn on.
+    /// Uses another model from the next turn on.
     pub fn set_model(&self, model: ModelRef) -> SessionReply<Chosen> {
         self.ask_fallible(|reply| SessionCommand::SetModel { model, reply })
     }
 
-    /// How much the model thinks; `None`: as it does by itself.
+    /// Sets how much the model thinks; `None`: the model's default.
     pub fn set_thought(&self, level: Option<ThoughtLevel>) -> SessionReply<Chosen> {
         self.ask_fallible(|reply| SessionCommand::SetThought { level, reply })
     }
 
-    /// How much happens without asking, from the next call on.
+    /// Sets how much runs without a question, from the next call on.
     pub fn set_approval(&self, approval: Approval) -> SessionReply<Chosen> {
         self.ask_fallible(|reply| SessionCommand::SetApproval { approval, reply })
     }
 
-    /// Chooses something of an agent that lives elsewhere, from the next turn on.
+    /// Sets an option of an agent that lives elsewhere, from the next turn on.
     pub fn set_option(&self, id: String, value: String) -> SessionReply<Chosen> {
         self.ask_fallible(|reply| SessionCommand::SetOption { id, value, reply })
     }
@@ -103,7 +103,7 @@ impl SessionHandle {
         self.ask_fallible(|reply| SessionCommand::Patch { patch: Box::new(patch), reply })
     }
 
-    /// What is going on.
+    /// The current status.
     pub fn status(&self) -> SessionReply<SessionStatus> {
         self.ask(SessionCommand::Status)
     }
@@ -128,30 +128,30 @@ impl SessionHandle {
         self.ask_fallible(|reply| SessionCommand::QueueEdit { message_id, prompt, reply })
     }
 
-    /// Hides a prompt and everything behind it, and takes back what tools did to files since. Refused while a
-    /// turn is under way.
+    /// Hides a prompt and everything after it, and restores the files that tools changed since. Refused while a
+    /// turn runs.
     pub fn rewind(&self, client: Option<Arc<dyn Client>>, message_id: MessageId) -> SessionReply<Rewound> {
         self.ask_fallible(|reply| SessionCommand::Rewind { message_id, client, reply })
     }
 
-    /// Takes the last rewind back, if no turn has started since.
+    /// Undoes the last rewind, if no turn has started since.
     pub fn unrewind(&self, client: Option<Arc<dyn Client>>) -> SessionReply<Unrewound> {
         self.ask_fallible(|reply| SessionCommand::Unrewind { client, reply })
     }
 
-    /// The user's word about the project's own configuration; it holds from the next turn on.
+    /// The user's decision about the project's own configuration; it applies from the next turn on.
     pub fn decide(&self, request: ConsentRequest, consent: ConsentAnswer) -> SessionReply<()> {
         self.ask_fallible(|reply| SessionCommand::Consent { request, consent, reply })
     }
 
-    /// Says something to everybody attached, outside of any turn.
+    /// Sends a notice to every attached client, outside of any turn.
     pub fn notice(&self, severity: &'static str, title: String, description: Option<String>) {
         drop(self.commands.send(SessionCommand::Notice { severity, title, description }));
     }
 
     /// Ends the session's task as soon as nothing is under way and no client takes part.
     pub fn close_unattended(&self) {
-        // A session that is gone is closed already.
+        // If the session is gone, it is closed already.
         drop(self.commands.send(SessionCommand::CloseUnattended));
     }
 
@@ -161,7 +161,7 @@ impl SessionHandle {
         Box::pin(async move {
             match answer.await {
                 Ok(closed) => closed,
-                // Closed already, by another client.
+                // Another client has closed it already.
                 Err(HubError::Closed(_)) => Ok(()),
                 Err(error) => Err(error),
             }
@@ -173,7 +173,7 @@ impl SessionHandle {
         command: impl FnOnce(oneshot::Sender<T>) -> SessionCommand,
     ) -> SessionReply<T> {
         let (reply, answer) = oneshot::channel();
-        // A session that has ended drops the command, which ends the wait.
+        // If the session has ended, the command is dropped, which ends the wait.
         drop(self.commands.send(command(reply)));
         let id = self.id.clone();
         Box::pin(async move { answer.await.map_err(|_| HubError::Closed(id)) })

@@ -1,5 +1,5 @@
-//! Conversations that sessions keep for their next turns, within one budget: the ones not used for longest are
-//! let go, and read again from the store when they are needed.
+//! Conversations that sessions keep for their next turns, within one budget: drops those unused for longest;
+//! sessions read them again from the store when they need them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,9 +17,9 @@ pub(crate) struct Histories {
 #[derive(Debug, Default)]
 struct HistoriesState {
     kept: HashMap<SessionId, KeptHistory>,
-    /// Of all that is kept.
+    /// Rough bytes of all that is kept.
     weight: usize,
-    /// Counts what was put: the smallest number has waited for longest.
+    /// Counts insertions: the entry with the smallest number is the oldest.
     clock: u64,
 }
 
@@ -34,7 +34,7 @@ impl Histories {
         Self { budget, state: Mutex::default() }
     }
 
-    /// Keeps a conversation; one that alone is larger than the budget is not kept.
+    /// Keeps a conversation, unless it alone exceeds the budget.
     pub(crate) fn put(&self, id: &SessionId, conversation: Conversation) {
         let mut state = self.lock();
         state.remove(id);
@@ -52,7 +52,7 @@ impl Histories {
         }
     }
 
-    /// Whoever takes it has it alone: it grows in place.
+    /// Removes it, so that the caller is its only holder and appends in place.
     pub(crate) fn take(&self, id: &SessionId) -> Option<Conversation> {
         self.lock().remove(id)
     }

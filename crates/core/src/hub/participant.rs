@@ -12,9 +12,9 @@ pub struct Participant {
 }
 
 impl Participant {
-    /// The load or resume has been answered: open questions may be asked now.
+    /// Call this once the load or resume is answered: open questions may be asked now.
     pub fn ready(&self) {
-        // A session task that is gone asks nothing.
+        // If the session's task is gone, it asks nothing.
         drop(self.commands.send(SessionCommand::ParticipantReady(self.number)));
     }
 }

@@ -1,15 +1,15 @@
-//! Where a session works and what it has, as whoever opens it says.
+//! Where a session works and which servers it has, as the client that opens it says.
 
 use std::path::PathBuf;
 
 use crate::ports::mcp::ServerEntry;
 
-/// A session that is to be made.
+/// A session to create.
 #[derive(Clone, Debug)]
 pub struct NewSession {
-    /// Absolute and existing: the adapter's host checked it.
+    /// Absolute; the host has checked that it exists.
     pub root: PathBuf,
-    /// What it has beside its root.
+    /// The directories and servers beside the root.
     pub place: SessionPlace,
 }
 

@@ -1,4 +1,4 @@
-//! Removes sessions, and what sessions leave behind.
+//! Removes sessions and the files that they leave behind.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use crate::ports::store::{
 };
 use crate::snapshot;
 
-/// Where stored sessions are, for who changes one that no task of this process has open: the hub, and the
-/// command line without a hub.
+/// Stored sessions, for callers that change one without a task in this process: the hub, and the command line
+/// without a hub.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredSessions<'a> {
-    /// Where sessions are.
+    /// The stored sessions.
     pub store: &'a dyn Store,
-    /// Who may write to which.
+    /// Which process may write to which session.
     pub leases: &'a dyn Leases,
-    /// Where their attachments are.
+    /// Their attachments.
     pub blobs: &'a dyn Blobs,
-    /// Where their scratch directories are, if the host keeps any.
+    /// Their scratch directories, if the host keeps any.
     pub scratch: Option<&'a dyn Scratch>,
 }
 
 impl StoredSessions<'_> {
-    /// Erases rows, run log, attachments and scratch directory, of the children of its tasks first. An unknown
-    /// id succeeds.
+    /// Erases rows, run log, attachments and scratch directory; first those of the children of its tasks. An
+    /// unknown id succeeds.
     pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
         for child in descendants(self.store, id).await?.iter().rev() {
             self.delete_alone(child).await?;
@@ -42,8 +42,8 @@ impl StoredSessions<'_> {
             Err(HubError::UnknownSession { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
-        // Blobs first: a crash in between leaves a session that can be deleted again, not bytes without an
-        // owner.
+        // Blobs first: after a crash in between the session can be deleted again, and no bytes remain without
+        // an owner.
         self.blobs.delete_session(id).await?;
         self.blobs.delete_session(&snapshot::owner(id)).await?;
         self.remove_scratch(id).await;
@@ -57,20 +57,20 @@ impl StoredSessions<'_> {
         Ok(())
     }
 
-    /// Leaves the session out of lists from `archived_at` on (milliseconds since 1970); `None` brings it back.
+    /// Hides the session from lists from `archived_at` on (milliseconds since 1970); `None` shows it again.
     pub async fn archive(&self, id: &SessionId, archived_at: Option<i64>) -> Result<(), HubError> {
         let epoch = self.lease(id).await?;
         let Some(record) = self.store.session(id).await? else {
             return Err(HubError::unknown_session(id));
         };
-        // Nothing was said in it: it keeps its place in the order of sessions.
+        // Keeps `updated_at`, so that archiving does not move the session in lists.
         let updated_at = record.row.updated_at;
         let patch = SessionPatch { updated_at, archived_at: Some(archived_at), ..SessionPatch::default() };
         let changes = vec![Change::PatchSession(patch), Change::ReleaseLease];
         Ok(commit(self.store, Batch { session_id: id.clone(), fence: Some(epoch), changes }).await?)
     }
 
-    /// No other process works with the session while this one has the lease.
+    /// Takes the lease; while this process holds it, no other works with the session.
     async fn lease(&self, id: &SessionId) -> Result<Epoch, HubError> {
         match self.leases.acquire(id, None).await? {
             LeaseGrant::Granted { epoch, .. } => Ok(epoch),
@@ -79,7 +79,7 @@ impl StoredSessions<'_> {
         }
     }
 
-    /// What can't be removed is tried again by the next process that looks.
+    /// If this fails, the next process that looks for old directories tries again.
     async fn remove_scratch(&self, id: &SessionId) {
         let Some(scratch) = self.scratch else { return };
         if let Err(error) = scratch.remove(id).await {
@@ -88,7 +88,7 @@ impl StoredSessions<'_> {
     }
 }
 
-/// The children of a session's tasks, and theirs, each behind its parent.
+/// The children of a session's tasks, and theirs; each follows its parent.
 async fn descendants(store: &dyn Store, id: &SessionId) -> Result<Vec<SessionId>, StoreError> {
     let mut found = Vec::new();
     let mut next = Some(id.clone());
@@ -107,9 +107,10 @@ async fn descendants(store: &dyn Store, id: &SessionId) -> Result<Vec<SessionId>
 }
 
 impl Hub {
-    /// Cancels and erases. An unknown id succeeds.
+    /// Cancels what runs and erases the session. An unknown id succeeds.
     pub async fn delete(&self, id: &SessionId) -> Result<(), HubError> {
-        // Looked at before anything is closed: a refused deletion must not disconnect those who follow the run.
+        // Checked before anything is closed: a refused deletion must not disconnect the clients that follow the
+        // run.
         let owner = self.shared.ports.store.session(id).await?.map(|record| record.owner);
         if owner == Some(Owner::Other) {
             return Err(HubError::RunningElsewhere(id.clone()));
@@ -152,7 +153,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Removes the contents of files of sessions that kept none for `SNAPSHOT_AGE` and are not open.
+    /// Removes the file snapshots of sessions that are not open and made none for `SNAPSHOT_AGE`.
     pub async fn remove_old_snapshots(&self) -> Result<(), HubError> {
         let blobs = &self.shared.ports.blobs;
         for owner in blobs.owners().await? {
@@ -182,7 +183,7 @@ impl Hub {
                 Owner::Us | Owner::Other => false,
                 Owner::Nobody | Owner::Dead => is_old(record.row.updated_at),
             },
-            // Deleted, or a session of another database: its age is all there is to go by.
+            // Deleted, or a session of another database: only the age of the directory can decide.
             None => true,
         })
     }

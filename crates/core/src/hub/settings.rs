@@ -1,4 +1,5 @@
-//! What a host composes its hub of, and the values it read from its configuration. Made once.
+//! The parts a host gives to its hub, and the values that it read from its configuration. The host makes them
+//! once.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,52 +18,52 @@ use crate::scope::Guarded;
 use crate::turn::NativeBackend;
 use crate::watchdog::{Approval, Containment, HostContainment, Rule};
 
-/// What the hub is composed of; the host makes it once.
+/// The parts of the hub; the host makes this once.
 #[derive(Clone, Debug)]
 pub struct Ports {
     /// Where sessions are stored.
     pub store: Arc<dyn Store>,
-    /// Which process may write to which of them.
+    /// Which process may write to which session.
     pub leases: Arc<dyn Leases>,
     /// Where attachments are stored.
     pub blobs: Arc<dyn Blobs>,
-    /// `None`: what sessions leave in their scratch directories is the host's own business.
+    /// `None`: the host itself cleans up the scratch directories of sessions.
     pub scratch: Option<Arc<dyn Scratch>>,
     /// Runs the turns of all sessions.
     pub backend: Arc<dyn Backend>,
-    /// What answers.
+    /// The models.
     pub model: Arc<dyn Model>,
-    /// `None`: a conversation that no longer fits its model ends its turn.
+    /// `None`: a turn ends when its conversation no longer fits the model.
     pub compaction: Option<Arc<dyn Compaction>>,
-    /// What every session has.
+    /// The tools of every session.
     pub tools: ToolSources,
-    /// `None`: sessions have no servers, and those that clients ask for are told of.
+    /// `None`: sessions have no servers; a notice names those that a client asks for.
     pub servers: Option<Arc<dyn ToolServers>>,
-    /// `None`: the system prompt says nothing of version control.
+    /// `None`: the system prompt does not mention version control.
     pub surroundings: Option<Arc<dyn Surroundings>>,
     /// `None`: projects have no configuration of their own.
     pub projects: Option<Arc<dyn Projects>>,
-    /// Moves files with a rewind. `None`: no snapshots of files are kept.
+    /// Restores files at a rewind. `None`: no file snapshots are kept.
     pub files: Option<Arc<dyn FileMover>>,
-    /// `None`: nothing runs hooks here, whatever is configured.
+    /// `None`: no hook runs here, whatever is configured.
     pub hooks: Option<Arc<dyn HookRunner>>,
-    /// `None`: pictures are sent as they came.
+    /// `None`: pictures are sent unchanged.
     pub pictures: Option<Arc<dyn Pictures>>,
-    /// `None`: nothing is measured. The model that is given here tells of its calls (`TracedModel`).
+    /// `None`: nothing is measured. To report calls of models, wrap the model in `TracedModel`.
     pub telemetry: Option<Arc<dyn Telemetry>>,
-    /// Those that every session has.
+    /// The agents of every session.
     pub agents: Agents,
-    /// Tells the time, and where the user lives.
+    /// Tells the time and the user's time zone.
     pub clock: Arc<dyn Clock>,
-    /// Makes ids of sessions, messages and calls.
+    /// Makes the ids of sessions, messages and calls.
     pub ids: Arc<Ids>,
     /// What the configuration says.
     pub settings: Settings,
 }
 
 impl Ports {
-    /// What a program starts from that has sessions in it: what can be absent is. Add tools and whatever else
-    /// there is with `Ports { tools, ..Ports::bare(…) }`. `seed` makes ids: a number of no other process.
+    /// The minimum for a program that embeds sessions: everything optional is absent. Add tools and other parts
+    /// with `Ports { tools, ..Ports::bare(…) }`. `seed` seeds the ids: use a number that no other process uses.
     pub fn bare<S: Store + Leases + 'static>(
         store: Arc<S>,
         blobs: Arc<dyn Blobs>,
@@ -100,35 +101,35 @@ impl Ports {
 pub struct Settings {
     /// `None`: the first available model.
     pub model: Option<ModelRef>,
-    /// For titles. `None`: the small model of the session's provider; without one the first line of the first
-    /// prompt stays.
+    /// The model for titles. `None`: the small model of the session's provider; if there is none, the title
+    /// stays the first line of the first prompt.
     pub small_model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: String,
-    /// Model calls per turn at most.
+    /// The most model calls per turn.
     pub max_steps: u32,
-    /// Sessions' scratch directories are made below it.
+    /// The directory for the scratch directories of sessions.
     pub scratch: PathBuf,
-    /// What no session reaches.
+    /// Paths that no session may reach.
     pub guarded: Arc<Guarded>,
     /// Rules of the configuration, for every session.
     pub rules: Arc<[Rule]>,
     /// Hooks of the configuration, for every session.
     pub hooks: Hooks,
-    /// How much happens without asking in sessions for which nothing else was chosen.
+    /// The approval level of sessions for which the user chose none.
     pub approval: Approval,
-    /// What holds commands here when no question is asked.
+    /// What contains commands on this host when no question is asked.
     pub containment: HostContainment,
-    /// Whether anybody can be asked.
+    /// Whether a person can answer questions.
     pub people: People,
-    /// Whether another model answers while the one that was chosen can't be used.
+    /// Whether another model may answer while the chosen one can't be used.
     pub stand_in: ModelStandIn,
-    /// What the system prompt says of the machine (`linux x86_64`).
+    /// The machine, for the system prompt (`linux x86_64`).
     pub platform: String,
 }
 
 impl Settings {
-    /// Of a host without a configuration: whatever is more than reading asks, and nothing holds commands.
+    /// For a host without a configuration: everything beyond reading asks, and nothing contains commands.
     pub fn usual(scratch: PathBuf) -> Self {
         Self {
             model: None,
@@ -148,23 +149,23 @@ impl Settings {
     }
 }
 
-/// What becomes of a prompt whose model can't be used.
+/// What happens to a prompt whose model can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelStandIn {
-    /// Another model answers, and a notice says so: people read it and choose.
+    /// Another model answers, and a notice says so: people read it and can choose.
     Allowed,
-    /// The prompt is refused with the reason: a script reads no notice.
+    /// The prompt is refused with the reason: a script reads no notices.
     Refused,
 }
 
-/// Whether anybody can be asked on this host.
+/// Whether a person can answer questions on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum People {
-    /// Now or later: an open question waits for them.
+    /// Yes, now or later: an open question waits for them.
     Present,
-    /// Headless: what would be asked is denied.
+    /// No (headless): calls that would ask are denied.
     Absent,
-    /// A program answers, always with no: it counts what was not permitted beforehand. For the model nobody is
-    /// there.
+    /// A program answers every question with no and counts what was not permitted beforehand. The model is told
+    /// that no person is there.
     OnlyAProgram,
 }

@@ -1,5 +1,5 @@
-//! Questions about a session that need not be open here. Who only asks recovers, fires and starts nothing: a
-//! session that is not open is answered from the store.
+//! Answers questions about a session that need not be open here. A question starts no turn and recovers
+//! nothing: if the session is not open, the store answers.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::prompt::Prompt;
 use crate::session;
 use crate::slash_commands::CompletedCommand;
 
-/// A session as it is: open here, or only stored.
+/// A session, open here or only stored.
 #[derive(Clone, Debug)]
 pub struct FoundSession {
     shared: Arc<Shared>,
@@ -34,21 +34,21 @@ impl Hub {
         Ok(found)
     }
 
-    /// A session that is open, as far as the caller knows.
+    /// Wraps a session that the caller believes to be open.
     pub fn found(&self, open: SessionHandle) -> FoundSession {
         FoundSession { shared: self.shared.clone(), id: open.id.clone(), open: Some(open) }
     }
 }
 
 impl FoundSession {
-    /// What is going on.
+    /// The current status.
     pub fn status(&self) -> SessionReply<SessionStatus> {
         let asked = self.open.as_ref().map(SessionHandle::status);
         let found = self.clone();
         Box::pin(async move {
             match told(asked).await {
                 Some(Ok(ours)) if ours.is_active() => Ok(ours),
-                // The task knows its own turns; those of another process are in the store.
+                // The task knows only its own turns; the store knows those of other processes.
                 Some(Ok(ours)) => {
                     let stored = found.stored_status().await?;
                     Ok(if stored.runs == Runs::Elsewhere { stored } else { ours })
@@ -67,7 +67,8 @@ impl FoundSession {
             (Owner::Other, true) => (RunState::WaitingOnApproval, Runs::Elsewhere),
             (Owner::Other, false) => (RunState::Busy, Runs::Elsewhere),
             (Owner::Nobody | Owner::Us | Owner::Dead, true) => (RunState::WaitingOnApproval, Runs::Here),
-            // Its owner is gone: the turn is over, which whoever opens the session next will write down.
+            // Its owner is gone: the turn is over, and the next process that opens the session will record
+            // that.
             (Owner::Nobody | Owner::Us | Owner::Dead, false) => return Ok(SessionStatus::idle()),
         };
         Ok(SessionStatus { state, started_at: None, message_id: Some(live.user_message_id.clone()), runs })
@@ -127,7 +128,7 @@ impl FoundSession {
         })
     }
 
-    /// Ends the session's task here, if there is one. What another process runs or left behind stays as it is.
+    /// Ends the session's task here, if there is one. Leaves alone what another process runs or left behind.
     pub async fn close(&self) -> Result<(), HubError> {
         match &self.open {
             Some(handle) => handle.close().await,
@@ -144,7 +145,7 @@ impl FoundSession {
     }
 }
 
-/// What the session's task says; `None` when there is none, or none any more.
+/// The answer of the session's task; `None` if there is no task, or it has ended.
 async fn told<T>(asked: Option<SessionReply<T>>) -> Option<Result<T, HubError>> {
     match asked?.await {
         Err(HubError::Closed(_)) => None,
@@ -152,7 +153,7 @@ async fn told<T>(asked: Option<SessionReply<T>>) -> Option<Result<T, HubError>> 
     }
 }
 
-/// Whether a call of the run waits for an answer, by its log: rows may be behind it.
+/// Whether a call of the run waits for an answer, according to the log, because rows may lag behind it.
 async fn has_open_question(shared: &Shared, id: &SessionId, live: &LiveRun, end: u64) -> StoreResult<bool> {
     let mut open = HashSet::new();
     let mut from = live.first_index;

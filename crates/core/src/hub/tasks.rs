@@ -1,5 +1,5 @@
-//! What children need of the hub: the sessions they work for, what those allow, and a place among those that
-//! work.
+//! What child sessions need of the hub: their parent sessions, what those allow, and a slot among the running
+//! children.
 
 use std::collections::HashMap;
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ use crate::task::relay::ChildQuestion;
 use crate::task::slots::TaskSlots;
 
 impl Shared {
-    /// What an open session allows, as it is now and as it becomes.
+    /// What an open session allows, now and as it changes.
     pub(crate) fn authority(&self, session: &SessionId) -> Option<SessionAuthority> {
         self.known_authorities().get(session).cloned()
     }
@@ -28,7 +28,7 @@ impl Shared {
         self.known_authorities().insert(session.clone(), authority.clone());
     }
 
-    /// Only its own: a session that was opened anew has another.
+    /// Removes only this one: a session that was opened again has a new one.
     pub(crate) fn forget_authority(&self, session: &SessionId, authority: &SessionAuthority) {
         let mut known = self.known_authorities();
         if known.get(session).is_some_and(|known| known.same_as(authority)) {
@@ -40,7 +40,7 @@ impl Shared {
         self.authorities.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells an open session something; one that is not open has nothing to do.
+    /// Sends a command to an open session; does nothing for one that is not open.
     pub(crate) fn tell(&self, session: &SessionId, command: SessionCommand) {
         if let Some(commands) = self.open_sessions().get(session) {
             drop(commands.send(command));
@@ -61,7 +61,7 @@ impl Hub {
         self.shared.task_slots.clone()
     }
 
-    /// The task of an open session; one that crashed does not count.
+    /// The task of an open session; a crashed task does not count.
     pub(super) fn living(&self, id: &SessionId) -> Option<mpsc::UnboundedSender<SessionCommand>> {
         self.shared.open_sessions().get(id).filter(|commands| !commands.is_closed()).cloned()
     }
@@ -90,7 +90,7 @@ impl SessionHandle {
     }
 
     pub(crate) fn ask_for_child(&self, question: ChildQuestion) {
-        // A parent that is gone drops it, which ends the wait.
+        // If the parent is gone, it drops the question, which ends the wait.
         drop(self.commands.send(SessionCommand::AskForChild(Box::new(question))));
     }
 

@@ -1,4 +1,4 @@
-//! One prompt from its beginning to the end of its turn, for a host that only wants to see what comes of it.
+//! Runs one prompt to the end of its turn, for a host that only wants to see the outcome.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::ports::Client;
 use crate::prompt::Prompt;
 
 impl SessionHandle {
-    /// Hands in a prompt and shows everything that the session says until its turn has ended. `client` answers
-    /// what the turn asks. Dropping the future leaves the turn to itself; `cancel` ends it.
+    /// Submits a prompt and shows everything that the session says until the turn has ended. `client` answers
+    /// the turn's questions. Dropping the future does not end the turn; `cancel` does.
     pub async fn run(
         &self,
         client: Arc<dyn Client>,
@@ -28,7 +28,7 @@ impl SessionHandle {
                 segment = attachment.live.next() => segment?.entries().for_each(&mut seen),
             }
         };
-        // The end may be known before its last words are read.
+        // The end may be known before its last entries are read.
         while attachment.live.cursor() < outcome.after_index {
             attachment.live.next().await?.entries().for_each(&mut seen);
         }

@@ -22,20 +22,20 @@ use crate::part::Part;
 use crate::ports::store::{Change, MessageRow, PartRow, SessionRow, StoreResult};
 use crate::prompt::{digest, shelf};
 
-/// A whole session, as its file says.
+/// A whole session as read from its file.
 #[derive(Debug)]
 pub struct SessionArchive {
     pub(super) session: SessionRow,
-    /// System prompts, messages and parts, in the order they are stored in.
+    /// System prompts, messages and parts, in the order for storing them.
     pub(super) rows: Vec<Change>,
     pub(super) messages: usize,
-    /// By digest; each was compared with its content.
+    /// By digest; each digest was compared with its content.
     pub(super) blobs: Vec<(String, Vec<u8>)>,
-    /// What parts refer to.
+    /// The attachments that parts refer to.
     pub(super) referred: HashSet<String>,
 }
 
-/// What is wrong with a file of a session.
+/// What is wrong with the file of a session.
 #[derive(Debug, Error)]
 #[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ArchiveError {
@@ -62,7 +62,7 @@ struct ReadLine<'a> {
 }
 
 impl SessionArchive {
-    /// Reads to the end; the first thing that is wrong is told with its line.
+    /// Reads to the end, or reports the first problem with its line.
     pub fn read(input: &mut dyn BufRead) -> Result<Self, ArchiveError> {
         let mut reading = ArchiveReader::default();
         let (mut line, mut bytes) = (0, 0);
@@ -101,12 +101,12 @@ impl SessionArchive {
         &self.session
     }
 
-    /// Where the session works is the user's word, if they say so.
+    /// Sets where the session works, if the user says so.
     pub fn set_workspace(&mut self, root: PathBuf) {
         self.session.workspace_root = root;
     }
 
-    /// The same under new ids, so that it can stand beside the session it is a copy of.
+    /// The same under new ids, so that it can exist beside the session it is a copy of.
     pub fn with_new_ids(mut self, ids: &Ids) -> StoreResult<Self> {
         rename(&mut self, ids)?;
         Ok(self)
@@ -280,7 +280,7 @@ impl ArchiveReader {
     }
 }
 
-/// Ids of messages are the client's own; they may be long, but not without end.
+/// Checks the length of a message id: clients make these ids, and they may be long, but not without limit.
 fn named_shortly(id: &str) -> Result<(), String> {
     match id.len() <= IMPORTED_ID_BYTES {
         true => Ok(()),
@@ -288,7 +288,7 @@ fn named_shortly(id: &str) -> Result<(), String> {
     }
 }
 
-/// A path from the root of the file system on, or what an export for others has made of one.
+/// An absolute path, or what a redacted export has made of one.
 fn may_be_root(path: &Path) -> bool {
     let mut components = path.components();
     let begins = match components.next() {
@@ -299,7 +299,7 @@ fn may_be_root(path: &Path) -> bool {
     begins && components.all(|component| matches!(component, Component::Normal(_)))
 }
 
-/// The part itself: what its columns say is what it is.
+/// Decodes the part and checks that the row's columns agree with it.
 fn sound(row: &PartRow) -> Result<Part, String> {
     let part: Part =
         serde_json::from_str(&row.data_json).map_err(|error| format!("part {}: {error}", row.id))?;
@@ -316,7 +316,7 @@ fn parsed<T: DeserializeOwned>(data: &RawValue) -> Result<T, LineTrouble> {
     serde_json::from_str(data.get()).map_err(json_trouble)
 }
 
-/// Without the position that serde adds: its line is always 1.
+/// Without the position that serde adds, whose line is always 1.
 fn json_trouble(error: serde_json::Error) -> LineTrouble {
     let told = error.to_string();
     let what = told.rsplit_once(" at line ").map_or(told.as_str(), |(what, _)| what);

@@ -1,4 +1,4 @@
-//! Gives a session that was read from a file new ids, wherever the old ones stand.
+//! Gives an imported session new ids, wherever the old ones occur.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::ids::{Ids, MessageId};
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::ports::store::{Change, StoreError, StoreResult};
 
-/// Ids are long and random: a text that is one, whole, names the same thing in any place.
+/// Ids are long and random: a text that equals one as a whole means that id in any place.
 pub(super) fn rename(archive: &mut SessionArchive, ids: &Ids) -> StoreResult<()> {
     let session = ids.session();
     let mut new: HashMap<String, String> = HashMap::new();
@@ -34,7 +34,7 @@ pub(super) fn rename(archive: &mut SessionArchive, ids: &Ids) -> StoreResult<()>
                 row.session_id = session.clone();
                 let corrupt = |error: serde_json::Error| StoreError::Corrupt(error.to_string());
                 let mut data: Value = serde_json::from_str(&row.data_json).map_err(corrupt)?;
-                // Most parts name no message: those stay as they are, character by character.
+                // Most parts name no message: keep those character by character.
                 if in_value(&mut data, &new) == Renamed::Some {
                     row.data_json = data.to_string();
                 }
@@ -58,14 +58,14 @@ pub(super) fn rename(archive: &mut SessionArchive, ids: &Ids) -> StoreResult<()>
     Ok(())
 }
 
-/// A client may mint ids of its own; one this short could be any word.
+/// A client may make ids of its own; a shorter one could be an ordinary word.
 const SHORTEST_ID: usize = 8;
 
 fn named(new: &HashMap<String, String>, old: &str) -> String {
     new.get(old).cloned().unwrap_or_else(|| old.to_owned())
 }
 
-/// Whether anything had another name before.
+/// Whether anything was renamed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renamed {
     Nothing,

@@ -1,5 +1,5 @@
-//! What is taken over of an archive: words and numbers to be shown. What would act by itself is left out, or
-//! made to say that it does not.
+//! What an import takes from an archive: words and numbers to show. Drops what would act by itself, or marks it
+//! as inactive.
 
 use serde_json::Value;
 
@@ -10,11 +10,11 @@ use crate::part::Part;
 use crate::ports::store::{Change, StoreError, StoreResult};
 use crate::snapshot::CallSnapshot;
 
-/// Told by a rewind.
+/// A rewind shows this.
 const NOT_MOVED: &str = "the session was imported: what its calls changed before is not moved";
 
-/// The data that a file may bring. News of the surroundings and words of hooks are not among them: the model
-/// takes both for ours.
+/// The data that a file may bring. News of the surroundings and texts of hooks are not among them, because the
+/// model would take them for ours.
 const DATA: [DataName; 7] = [
     DataName::Command,
     DataName::Notice,
@@ -25,7 +25,7 @@ const DATA: [DataName; 7] = [
     DataName::Context,
 ];
 
-/// Leaves in the archive what may be stored.
+/// Reduces the archive to what may be stored.
 pub(super) fn take(archive: &mut SessionArchive, authority: Authority) -> StoreResult<()> {
     archive.session.metadata = archive.session.metadata.of_file(authority);
     let mut rows = Vec::with_capacity(archive.rows.len());
@@ -36,7 +36,7 @@ pub(super) fn take(archive: &mut SessionArchive, authority: Authority) -> StoreR
                 let corrupt = |error: serde_json::Error| StoreError::Corrupt(error.to_string());
                 let part: Part = serde_json::from_str(&row.data_json).map_err(corrupt)?;
                 match part_of_file(part) {
-                    // Character by character as it was.
+                    // Kept character by character.
                     TakenPart::AsItIs => {}
                     TakenPart::Changed(part) => {
                         row.data_json = serde_json::to_string(&part).map_err(corrupt)?;
@@ -65,7 +65,7 @@ pub(super) fn take(archive: &mut SessionArchive, authority: Authority) -> StoreR
     Ok(())
 }
 
-/// What becomes of a part.
+/// What happens to a part.
 #[derive(Debug)]
 enum TakenPart {
     AsItIs,
@@ -104,7 +104,7 @@ enum ToldSights {
     Gone,
 }
 
-/// Which files of this machine a model has seen, no file can know.
+/// Removes which files a model has seen: no file from elsewhere can know that of this machine.
 fn without_sights(metadata: &mut Value) -> ToldSights {
     let of_tool = own_mut(metadata).and_then(|ours| ours.get_mut("metadata")).and_then(Value::as_object_mut);
     match of_tool.and_then(|of_tool| of_tool.shift_remove("seen")) {

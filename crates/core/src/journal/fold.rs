@@ -1,5 +1,5 @@
-//! Folds the chunks of one message into its part rows: when a part ends, and before that only when it has
-//! doubled.
+//! Folds the chunks of one message into its part rows: when a part ends, and before that only each time its
+//! size has doubled.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -20,15 +20,15 @@ pub(crate) struct Fold {
     reducer: Reducer,
     /// How many steps have begun.
     steps: u32,
-    /// One mark per part that is still in the reducer.
+    /// One mark for each part that is still in the reducer.
     marks: VecDeque<PartMark>,
     /// Index of the first mark.
     base: usize,
     /// Bytes of the parts in the reducer.
     held: usize,
-    /// Ids that rows of this message have already: a log is folded again after a crash.
+    /// Ids that rows of this message already have: after a crash a log is folded again.
     known: HashMap<usize, (PartId, i64)>,
-    /// Parts were let go to keep memory bounded: the message has to be read back from its rows.
+    /// Parts were dropped to bound memory: read the message back from its rows.
     spilled: bool,
 }
 
@@ -38,7 +38,7 @@ struct PartMark {
     created_at: i64,
     size: usize,
     folded: usize,
-    /// The row says less than the reducer.
+    /// The row lacks something that the reducer has.
     dirty: bool,
     ended: bool,
 }
@@ -67,7 +67,7 @@ impl Fold {
         self.steps
     }
 
-    /// Gives parts the ids their rows have already.
+    /// Gives parts the ids that their rows already have.
     pub(crate) fn adopt(&mut self, rows: &[PartRow]) {
         self.known = rows.iter().map(|row| (row.index as usize, (row.id.clone(), row.created_at))).collect();
     }
@@ -104,7 +104,7 @@ impl Fold {
         Ok(())
     }
 
-    /// Puts everything whose row lags behind.
+    /// Writes every part whose row is out of date.
     pub(crate) fn flush(&mut self, now: i64, changes: &mut Vec<Change>) {
         for slot in 0..self.marks.len() {
             if self.marks[slot].dirty {
@@ -113,8 +113,7 @@ impl Fold {
         }
     }
 
-    /// The parts of a finished step, handed over; `None` when some were let go and have to be read from the
-    /// rows.
+    /// Returns the parts of a finished step; `None` if some were dropped and have to be read from the rows.
     pub(crate) fn take_step(&mut self, now: i64, changes: &mut Vec<Change>) -> Option<Vec<Part>> {
         self.flush(now, changes);
         let parts = self.reducer.drain_finished();
@@ -140,7 +139,7 @@ impl Fold {
         mark.dirty = false;
     }
 
-    /// Lets the finished parts at the front go: their rows are complete.
+    /// Drops the finished parts at the front; their rows are complete.
     fn spill(&mut self) {
         let mut gone = 0;
         while self.marks.front().is_some_and(|mark| mark.ended && !mark.dirty) {
@@ -187,12 +186,12 @@ fn size_of(chunk: &Chunk) -> usize {
     }
 }
 
-/// Progress is live only; it is not worth a row.
+/// Live progress is not worth a row.
 fn is_progress(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::ToolOutputAvailable { preliminary: Some(true), .. })
 }
 
-/// States of a call that somebody may look for in the columns before the call ends.
+/// States of a call that a query may look for in the columns before the call ends.
 fn is_milestone(chunk: &Chunk) -> bool {
     chunk.is_data(DataName::Approval)
         || matches!(chunk, Chunk::ToolInputAvailable { .. } | Chunk::ToolApprovalRequest { .. })

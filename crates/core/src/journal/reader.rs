@@ -61,7 +61,7 @@ impl ReaderQueue {
         self.woken.notify_one();
     }
 
-    /// Entries below `head` stand in the log although no segment of them was announced here.
+    /// Entries below `head` are in the log, although no segment of them was announced here.
     pub(crate) fn announce_head(&self, head: u64) {
         let mut state = self.lock();
         state.head = state.head.max(head);
@@ -88,14 +88,14 @@ enum Next {
     Wait,
 }
 
-/// Delivers every entry from its starting index on, in order, once.
+/// Delivers every entry from its starting index on, in order, exactly once.
 #[derive(Debug)]
 pub struct Subscription {
     journal: Arc<JournalShared>,
     queue: Arc<ReaderQueue>,
     /// Pages read from the log that have not been delivered yet.
     read: VecDeque<SharedSegment>,
-    /// As far as this reader has read.
+    /// The steps begun in what this reader has read.
     steps: StepCount,
 }
 
@@ -104,7 +104,7 @@ impl Subscription {
         Self { journal, queue, read: VecDeque::new(), steps: StepCount::default() }
     }
 
-    /// The next entries. Waits for ever when nothing comes; safe to drop and call again.
+    /// The next entries. Waits indefinitely if none come; safe to drop and call again.
     pub async fn next(&mut self) -> StoreResult<SharedSegment> {
         loop {
             if let Some(segment) = self.read.pop_front() {
@@ -148,7 +148,7 @@ impl Subscription {
             return Next::Ready(segment);
         }
         if state.cursor < state.head {
-            // Somebody else wrote what follows: it was announced, but never queued here.
+            // Another process wrote what follows: it was announced, but never queued here.
             state.behind = true;
             return Next::ReadLog(state.cursor);
         }
@@ -186,8 +186,8 @@ impl Drop for Subscription {
     }
 }
 
-/// Decodes a stored segment from entry `from` on; `None` when it ends before. Its step is not known from it
-/// alone.
+/// Decodes a stored segment from entry `from` on; `None` if the segment ends before. The segment alone does not
+/// say its step.
 pub(crate) fn decode_segment(
     session_id: &crate::ids::SessionId,
     stored: LogSegment,

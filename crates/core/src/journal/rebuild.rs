@@ -1,4 +1,4 @@
-//! What the log of a run adds up to: rows of the answer under way, beyond what was folded. Writes nothing.
+//! Rebuilds the rows of an unfinished answer from its log, beyond what was folded. Writes nothing.
 
 use super::fold::Fold;
 use super::reader::decode_segment;
@@ -8,30 +8,30 @@ use crate::limits::PAGE_BYTES;
 use crate::ports::Clock;
 use crate::ports::store::{Change, LiveRun, Store, StoreError, StoreResult};
 
-/// What the log of an unfinished run adds up to.
+/// What the log of an unfinished run contains beyond the rows.
 pub(crate) struct Rebuilt {
     pub(crate) fold: Fold,
-    /// Row changes that the log holds beyond the rows.
+    /// The row changes that are in the log but not yet in the rows.
     pub(crate) changes: Vec<Change>,
     /// How many steps of the message are finished.
     pub(crate) steps: usize,
-    /// The last chunk was there: only the bookkeeping is missing.
+    /// The log has the last chunk: only the bookkeeping is missing.
     pub(crate) ended: bool,
 }
 
-/// Where the log is, and what rows that are not stored yet get their ids and times from.
+/// The log, and the source of ids and times for rows that are not stored yet.
 #[derive(Clone, Copy)]
 pub(crate) struct RunLog<'a> {
     pub(crate) store: &'a dyn Store,
     pub(crate) clock: &'a dyn Clock,
     pub(crate) ids: &'a Ids,
     pub(crate) session: &'a SessionId,
-    /// Entries from this one on are not read.
+    /// Reads only entries before this one.
     pub(crate) end: u64,
 }
 
 impl RunLog<'_> {
-    /// Folds the log of the run again; rows keep their ids.
+    /// Folds the log of the run again; existing rows keep their ids.
     pub(crate) async fn rebuild(self, live: &LiveRun) -> StoreResult<Rebuilt> {
         let mut fold = Fold::new(self.session.clone(), live.message_id.clone());
         if let Some((_, rows)) = self.store.message(&live.message_id).await? {

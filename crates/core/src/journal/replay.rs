@@ -1,5 +1,5 @@
-//! Replays stored rows as the entries that would have made them, page by page, so that load and live share one
-//! path out.
+//! Replays stored rows as the entries that would have made them, page by page, so that loaded and live entries
+//! take the same path to clients.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -23,12 +23,12 @@ pub struct Replay {
     store: Arc<dyn Store>,
     session_id: SessionId,
     before_seq: Option<i64>,
-    /// The next page, already being read while the one before is shown; `None` at the end.
+    /// The next page, read while a client gets the current one; `None` at the end.
     upcoming: Option<Upcoming>,
     ready: VecDeque<SharedSegment>,
-    /// A message may take several pages.
+    /// Counts steps across pages, because a message may take several.
     steps: StepCount,
-    /// Said last: the title and the mode as they are now.
+    /// The last chunks: the current title and mode.
     closing: Vec<Chunk>,
 }
 
@@ -64,7 +64,7 @@ impl Replay {
         replay
     }
 
-    /// The next entries; `None` at the end. Their indexes say nothing: the log they had is gone.
+    /// The next entries; `None` at the end. Their indexes mean nothing, because their log is gone.
     pub async fn next(&mut self) -> StoreResult<Option<SharedSegment>> {
         loop {
             if let Some(segment) = self.ready.pop_front() {
@@ -85,7 +85,7 @@ impl Replay {
             let page = match page {
                 Ok(page) => page,
                 Err(error) => {
-                    // Whoever comes again finds the same page.
+                    // A caller that comes again finds the same page.
                     self.read_ahead(after);
                     return Err(error);
                 }

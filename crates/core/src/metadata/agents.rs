@@ -1,4 +1,4 @@
-//! What a session remembers of agents that live elsewhere.
+//! What a session stores for agents that live elsewhere.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::object::read;
 use crate::ids::MessageId;
 use crate::ports::foreign::ChosenOptions;
 
-/// What such an agent keeps with a session, and the answer after which it did.
+/// The state that such an agent keeps with a session, and the answer after which it stored that.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct AgentState {
     pub(crate) value: Value,
@@ -19,7 +19,7 @@ impl SessionMeta {
     const AGENT_STATE: &str = "agent_state";
     const AGENT_OPTIONS: &str = "agent_options";
 
-    /// What an agent kept last. Of one agent alone: what another one has said it does not know.
+    /// The last state of an agent; each agent has its own, because it does not know what another said.
     pub(crate) fn agent_state(&self, agent: &str) -> Option<AgentState> {
         let kept = self.0.get(Self::AGENT_STATE)?;
         (kept.get("agent")?.as_str()? == agent).then(|| read(Some(kept))).flatten()
@@ -30,12 +30,12 @@ impl SessionMeta {
         self.0.insert(Self::AGENT_STATE.into(), kept);
     }
 
-    /// What was chosen of the options of an agent.
+    /// The chosen options of an agent.
     pub(crate) fn agent_options(&self, agent: &str) -> ChosenOptions {
         read(self.0.get(Self::AGENT_OPTIONS).and_then(|all| all.get(agent))).unwrap_or_default()
     }
 
-    /// Beside those that `known` has of other agents.
+    /// Sets them, beside those that `known` has for other agents.
     pub(crate) fn set_agent_options(&mut self, known: &Self, agent: &str, chosen: &ChosenOptions) {
         let mut all = known.0.get(Self::AGENT_OPTIONS).cloned().unwrap_or_else(|| json!({}));
         all[agent] = json!(chosen);

@@ -1,4 +1,4 @@
-//! Where a session may work beside its root, as its row says it.
+//! The directories in a session's row, beside its root.
 
 use std::path::PathBuf;
 
@@ -15,13 +15,13 @@ impl SessionMeta {
         self.directories(Self::ADDITIONAL_DIRECTORIES)
     }
 
-    /// None at all is a null.
+    /// An empty list is written as a null.
     pub fn set_additional_directories(&mut self, directories: &[PathBuf]) {
         let listed = if directories.is_empty() { Value::Null } else { json!(directories) };
         self.0.insert(Self::ADDITIONAL_DIRECTORIES.into(), listed);
     }
 
-    /// Directories outside of the roots that an answer allowed for good.
+    /// Directories outside of the roots that the user allowed permanently.
     pub fn granted_directories(&self) -> Vec<PathBuf> {
         self.directories(Self::GRANTED_DIRECTORIES)
     }

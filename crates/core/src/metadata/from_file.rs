@@ -1,6 +1,5 @@
-//! What rows may say that came from a file. A list of what is taken, never of what is left out: what is not on
-//! it (what prompts are made of, which files are to be moved, what waits in the queue, keys of the future) is
-//! no word of a file.
+//! What metadata an imported file may set. The list names what is taken, never what is dropped: anything else
+//! (prompts, files to move, the queue, keys of later versions) a file can't set.
 
 use serde_json::Value;
 
@@ -9,7 +8,7 @@ use crate::import::Authority;
 use crate::turn::TurnEnd;
 use crate::watchdog::Approval;
 
-/// What a value has to look like to be taken.
+/// The shape that a value must have to be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TakenShape {
     Text,
@@ -36,19 +35,18 @@ impl TakenShape {
     }
 }
 
-/// Of a session: how it is called, and which of the user's own agents it had.
+/// For a session: its title, and the agent of the user's own that it had.
 const OF_SESSION: [(&str, TakenShape); 2] =
     [(SessionMeta::TITLE, TakenShape::Text), (SessionMeta::MODE, TakenShape::Text)];
 
-/// Of a session whose permissions the user wants.
+/// For a session whose permissions the user wants to keep.
 const OF_AUTHORITY: [(&str, TakenShape); 3] = [
     (SessionMeta::APPROVAL, TakenShape::Approval),
     (SessionMeta::GRANTED_DIRECTORIES, TakenShape::Texts),
     (SessionMeta::ADDITIONAL_DIRECTORIES, TakenShape::Texts),
 ];
 
-/// Of a message: what is told about it. That its calls left snapshots is only said: those of a file move
-/// nothing.
+/// For a message: what is shown of it. Snapshots are only mentioned: those of a file move nothing.
 const OF_MESSAGE: [(&str, TakenShape); 14] = [
     (MessageMeta::SCHEMA_VERSION, TakenShape::Number),
     (MessageMeta::AGENT, TakenShape::Text),
@@ -67,7 +65,7 @@ const OF_MESSAGE: [(&str, TakenShape); 14] = [
 ];
 
 impl SessionMeta {
-    /// What a file may say of these.
+    /// The part of this that an imported file may set.
     pub(crate) fn of_file(&self, authority: Authority) -> Self {
         let kept = |key: &str, value: &Value| {
             takes(&OF_SESSION, key, value) || authority == Authority::Keep && takes(&OF_AUTHORITY, key, value)
@@ -78,7 +76,7 @@ impl SessionMeta {
 }
 
 impl MessageMeta {
-    /// What a file may say of these.
+    /// The part of this that an imported file may set.
     pub(crate) fn of_file(&self) -> Self {
         let taken = self.0.iter().filter(|(key, value)| takes(&OF_MESSAGE, key, value));
         Self(taken.map(|(key, value)| (key.clone(), value.clone())).collect())

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What is there in a shape that we know.
+/// Reads a value, if it has the expected shape.
 pub(super) fn read<T: serde::de::DeserializeOwned>(value: Option<&Value>) -> Option<T> {
     T::deserialize(value?).ok()
 }
@@ -11,17 +11,17 @@ pub(super) fn read<T: serde::de::DeserializeOwned>(value: Option<&Value>) -> Opt
 macro_rules! stored_as_object {
     ($meta:ty) => {
         impl $meta {
-            /// As it is stored.
+            /// The stored form.
             pub fn as_map(&self) -> &Map<String, Value> {
                 &self.0
             }
 
-            /// Nothing is said.
+            /// Whether it has no keys.
             pub fn is_empty(&self) -> bool {
                 self.0.is_empty()
             }
 
-            /// Takes over every key of another patch, nulls included.
+            /// Copies every key of another patch, nulls included.
             pub fn set_all(&mut self, patch: &Self) {
                 self.0.extend(patch.0.clone());
             }

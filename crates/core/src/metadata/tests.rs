@@ -1,4 +1,4 @@
-//! Rows as they are stored today: every key is read, and what is written is what was written before.
+//! Reads rows in today's stored form with every key, and checks that writing gives the same form.
 
 use serde_json::from_str;
 

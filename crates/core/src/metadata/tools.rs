@@ -1,4 +1,4 @@
-//! What a session remembers of the tools of its servers.
+//! What a session stores about the tools of its servers.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ impl SessionMeta {
     const ACTIVE_TOOLS: &str = "active_tools";
     const RULED_TOOLS: &str = "ruled_tools";
 
-    /// Tools of servers that the model was told of, in that order.
+    /// The tools of servers that the model was told of, in that order.
     pub(crate) fn active_tools(&self) -> Vec<Arc<str>> {
         let names = self.0.get(Self::ACTIVE_TOOLS).and_then(Value::as_array);
         names.into_iter().flatten().filter_map(Value::as_str).map(Arc::from).collect()
@@ -20,7 +20,7 @@ impl SessionMeta {
         self.0.insert(Self::ACTIVE_TOOLS.into(), json!(names));
     }
 
-    /// What a tool of a server was when an answer for always was about it, by its name in rules.
+    /// The identity of a server's tool when the user chose "always" for it, by its name in rules.
     pub(crate) fn ruled_tool(&self, permission: &str) -> Option<&str> {
         self.0.get(Self::RULED_TOOLS)?.get(permission)?.as_str()
     }
@@ -34,7 +34,7 @@ impl SessionMeta {
         }
     }
 
-    /// All of them, as another knows them.
+    /// Copies all of them from another session.
     pub(crate) fn copy_ruled_tools(&mut self, known: &Self) {
         self.0.insert(Self::RULED_TOOLS.into(), known.0.get(Self::RULED_TOOLS).cloned().unwrap_or_default());
     }

@@ -1,4 +1,4 @@
-//! The JSON form of a part, as the AI SDK's UI messages have it. Keys it does not know are passed over.
+//! The JSON form of a part, as in the AI SDK's UI messages. Ignores unknown keys.
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -137,7 +137,7 @@ fn write_some<M: SerializeMap, T: Serialize>(
     }
 }
 
-/// The keys of one part, taken out one by one.
+/// The keys of one part; each is taken out as it is read.
 struct PartFields {
     kind: String,
     object: Map<String, Value>,

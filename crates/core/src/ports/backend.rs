@@ -1,9 +1,10 @@
 //! Who runs the turns of a session. The loop in `crate::turn` is one backend; an agent that runs in another
-//! program can be another. A session stores, shows, asks and ends; a backend only says what happens in between.
+//! program can be another. The session stores, shows, asks people and ends turns; a backend only does what
+//! happens in between.
 //!
 //! A turn gets everything in its `TurnContext`. It records chunks of its answer (`TurnJournal`), stops when its
-//! token is cancelled, and gives back how it ended or what a person has to decide. `Start` and the last chunk
-//! are recorded by the session, which also closes what a turn left open.
+//! token is cancelled, and returns how it ended or what a person has to decide. The session records `Start` and
+//! the last chunk, and closes what a turn left open.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,17 +38,18 @@ use crate::turn::permissions::TurnPermissions;
 use crate::turn::usage::{SessionCost, TurnUsage};
 use crate::watchdog::Always;
 
-/// Runs turns. One per host: a host with several looks at the agent of the turn and passes it on.
+/// Runs turns. A host has one; a host with several backends wraps them in one that chooses by the agent of the
+/// turn.
 pub trait Backend: Send + Sync + Debug {
-    /// A turn that has not begun; nothing happens before it is run.
+    /// Makes a turn; nothing happens until it is run.
     fn turn(&self, context: TurnContext) -> Box<dyn BackendTurn>;
 
-    /// What an agent takes that lives elsewhere; `None` for one whose turns need a model.
+    /// What an agent that lives elsewhere accepts; `None` for an agent whose turns need a model.
     fn abilities(&self, _agent: &Agent) -> Option<Abilities> {
         None
     }
 
-    /// What can be chosen of such an agent in a session.
+    /// The options of such an agent in a session.
     fn options(&self, _agent: &Agent, _session: &SessionId) -> Vec<AgentOption> {
         Vec::new()
     }
@@ -68,8 +70,8 @@ pub trait Backend: Send + Sync + Debug {
     /// A session has ended here. Its row may stay.
     fn forget(&self, _session: &SessionId) {}
 
-    /// The turn of a process that ended while a person was asked. `None`: it can't go on; the session then
-    /// fails the call and ends the turn.
+    /// Restores the turn of a process that ended while a person was asked. `None`: it can't continue; the
+    /// session then fails the call and ends the turn.
     fn turn_again(
         &self,
         context: TurnContext,
@@ -77,15 +79,15 @@ pub trait Backend: Send + Sync + Debug {
     ) -> BoxFuture<'static, Option<ResumedTurn>>;
 }
 
-/// A turn that goes on in another process, and the question it waits for.
+/// A turn that continues in another process, and the question it waits for.
 pub type ResumedTurn = (Box<dyn BackendTurn>, Arc<Ask>);
 
-/// One turn of one session. It outlives a suspension; nothing in it is shared with another turn.
+/// One turn of one session. It survives a suspension and shares nothing with other turns.
 pub trait BackendTurn: Send + Sync + Debug {
-    /// Runs until the turn ends or has to wait for a person. Dropping the future ends what it does.
+    /// Runs until the turn ends or has to wait for a person. Dropping the future ends its work.
     fn run(&mut self, start: TurnStart) -> BoxFuture<'_, TurnResult>;
 
-    /// What an "always" answer to its open question means for the calls after it. `None`: for this call only.
+    /// What an "always" answer to its open question means for later calls. `None`: it covers only this call.
     fn always(&self, _ask: &Ask, _scope: AlwaysScope) -> Option<Always> {
         None
     }
@@ -94,35 +96,35 @@ pub trait BackendTurn: Send + Sync + Debug {
     fn leftovers(self: Box<Self>) -> TurnLeftovers;
 }
 
-/// Where a turn starts or goes on.
+/// Where a turn starts or continues.
 #[derive(Debug)]
 pub enum TurnStart {
-    /// With the prompt.
+    /// At the prompt.
     Beginning,
     /// A person answered the open question about a call.
     Answered(Box<Answered>),
 }
 
-/// An answer.
+/// An answer to the open question.
 #[derive(Debug)]
 pub struct Answered {
     /// The question.
     pub ask: Arc<Ask>,
-    /// What was decided.
+    /// What the person decided.
     pub decision: Decision,
-    /// Of the client that answered: takes the place of one that is gone.
+    /// The delegate of the client that answered; replaces one that is gone.
     pub client: Option<Arc<dyn Delegate>>,
-    /// The person has switched the mode: the turn goes on with another agent.
+    /// The person changed the mode: another agent continues the turn.
     pub(crate) switched: Option<SwitchedMode>,
 }
 
-/// Another agent in the middle of a turn. What is stored and told of it is recorded with the answer, in one
+/// Another agent in the middle of a turn. Its row changes and its chunk are recorded with the answer, in one
 /// commit.
 #[derive(Debug)]
 pub(crate) struct SwitchedMode {
     pub(crate) setup: Arc<TurnSetup>,
     pub(crate) patch: SessionPatch,
-    /// The choice as clients are told it.
+    /// The chunk that tells clients the new choice.
     pub(crate) told: Chunk,
 }
 
@@ -135,15 +137,15 @@ pub enum Decision {
     AllowEdited(Value),
     /// The call is denied, and the model told so.
     Reject,
-    /// With what the person said about it.
+    /// The same, with what the person said about it.
     RejectBecause(String),
-    /// The answers to its questions.
+    /// The answers to the call's questions.
     Said(Vec<Said>),
-    /// The user would not answer its questions.
+    /// The user declined to answer the call's questions.
     Unsaid,
-    /// No client could put its questions: no user was asked.
+    /// No client could show the call's questions: the user was not asked.
     Unasked,
-    /// No person is connected who could answer: the call is denied.
+    /// No person who could answer is connected: the call is denied.
     Nobody,
     /// The call is denied and the turn ends, for this reason.
     End(&'static str),
@@ -158,71 +160,72 @@ pub enum AlwaysScope {
     Edits,
 }
 
-/// What a turn gives back: it is over, or it waits for a person.
+/// What a turn returns: it is over, or it waits for a person.
 #[derive(Debug)]
 pub enum TurnResult {
     /// It is over.
     Ended(TurnEnd),
-    /// The question is recorded and stored (`ToolApprovalRequest`) before it is given here.
+    /// The question was recorded and stored (`ToolApprovalRequest`) before this is returned.
     Suspended(Arc<Ask>),
 }
 
 /// What a turn leaves to its session.
 #[derive(Debug, Default)]
 pub struct TurnLeftovers {
-    /// The conversation with the finished steps of this turn, as far as they are known.
+    /// The conversation with this turn's finished steps, as far as the turn knows them.
     pub conversation: Option<Conversation>,
-    /// What the session knows of its conversation from now on.
+    /// How the session gets the conversation of its next turn.
     pub history: NextHistory,
     pub(crate) left_out: Option<LeftOut>,
-    /// What was told of the environment may be no longer sent: the next prompt says it from the beginning.
+    /// Earlier messages about the environment may no longer be sent: the next prompt tells it from the
+    /// beginning.
     pub(crate) summarised: bool,
     /// A call that people were still asked about when the turn ended.
     pub(crate) pending_approval: Option<CallId>,
 }
 
 impl TurnLeftovers {
-    /// The next turn reads the rows; titles are made of this conversation.
+    /// The next turn reads the rows; this conversation only serves to make a title.
     pub fn reread(conversation: Conversation) -> Self {
         Self { conversation: Some(conversation), ..Self::default() }
     }
 
-    /// The next turn goes on from this conversation, which has every finished step of this one.
+    /// The next turn continues this conversation, which has every finished step of this turn.
     pub fn extend(conversation: Conversation) -> Self {
         Self { conversation: Some(conversation), history: NextHistory::Extend, ..Self::default() }
     }
 }
 
-/// Where the next turn has its conversation from.
+/// Where the next turn gets its conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NextHistory {
     /// From the rows.
     #[default]
     Reread,
-    /// The conversation as it was left, and what was recorded after its last step.
+    /// The conversation as this turn left it, plus what was recorded after its last step.
     Extend,
-    /// The conversation as it was left: no model is shown what this turn said.
+    /// The conversation unchanged: no model sees what this turn said.
     Unchanged,
 }
 
-/// What is left out of the next requests, so that one message can't make a session useless.
+/// What the next requests leave out, so that one message can't make a session unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeftOut {
-    /// The prompt of the turn, and with it the answer.
+    /// The prompt of the turn and its answer.
     Prompt,
 }
 
-/// The state of a turn that waits between two tries. Why shared: the session answers `status` from it.
+/// The state of a turn that waits before a retry. Why shared: the session answers `status` from it.
 pub(crate) type RetryState = Arc<Mutex<Option<RunState>>>;
 
-/// Whether a prompt waits that steers the turn. Why shared: the session sets it while the turn runs, and the
-/// turn looks before it calls its model.
+/// Whether a steering prompt waits. Why shared: the session sets it while the turn runs, and the turn checks it
+/// before it calls its model.
 #[derive(Clone, Debug, Default)]
 pub struct Steering(Arc<AtomicBool>);
 
 impl Steering {
-    /// A turn that is steered ends here, and the prompt that steers goes on from there. A backend that can't
-    /// look ends its turn as ever; the prompt is the next one all the same.
+    /// If so, the turn ends here, and the steering prompt continues from there. A backend that does not check
+    /// ends its turn as usual; the steering prompt comes next in either case.
     pub fn is_wanted(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
@@ -231,7 +234,7 @@ impl Steering {
         self.0.store(true, Ordering::Release);
     }
 
-    /// The prompt that wanted it was taken back.
+    /// The steering prompt was withdrawn.
     pub(crate) fn forget(&self) {
         self.0.store(false, Ordering::Release);
     }
@@ -240,25 +243,25 @@ impl Steering {
 /// What a turn works with: agent, model, workspace, tools and system prompt. Made once per choice.
 #[derive(Debug)]
 pub struct TurnSetup {
-    /// Who works.
+    /// The agent that works.
     pub agent: Agent,
-    /// All of the session.
+    /// All agents of the session.
     pub agents: Agents,
-    /// What answers.
+    /// The model that answers.
     pub model: Arc<ModelInfo>,
-    /// How much it thinks; `None`: as it does by itself.
+    /// How much it thinks; `None`: the model's default.
     pub thought: Option<ThoughtLevel>,
     /// Where it works.
     pub workspace: Arc<Workspace>,
     pub(crate) tools: OfferedTools,
-    /// What the model is told before everything else.
+    /// The system prompt.
     pub system: SystemPrompt,
-    /// Calls of the model at most.
+    /// The most model calls.
     pub max_steps: u32,
 }
 
 impl TurnSetup {
-    /// As messages name it: the thought level is its variant.
+    /// The name for messages: the thought level is the variant.
     pub(crate) fn model_ref(&self) -> ModelRef {
         let variant = self.thought.map(|level| level.as_str().to_owned());
         ModelRef { variant, ..self.model.model.clone() }
@@ -269,48 +272,48 @@ impl TurnSetup {
 #[derive(Debug)]
 pub struct TurnContext {
     pub(crate) hub: Arc<hub::Shared>,
-    /// What it works with.
+    /// Agent, model, workspace, tools and system prompt.
     pub setup: Arc<TurnSetup>,
-    /// Where everything it says is recorded.
+    /// Records everything that the turn says.
     pub journal: TurnJournal,
-    /// The message that is answered.
+    /// The message to answer.
     pub prompt: MessageId,
-    /// Ends with the prompt.
+    /// The conversation; its last message is the prompt.
     pub conversation: Conversation,
     /// Extra text for this turn only (title, text); never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
-    /// What the client does itself; `None` when no client can.
+    /// What the client does itself; `None` if no client can.
     pub client: Option<Arc<dyn Delegate>>,
-    /// Fires when the turn is to end.
+    /// Cancelled when the turn has to end.
     pub cancel: CancellationToken,
     pub(crate) permissions: TurnPermissions,
     pub(crate) hooks: Hooks,
     pub(crate) cost: SessionCost,
-    /// Where contents of files are kept; `None` on a host without snapshots.
+    /// Keeps contents of files; `None` on a host without snapshots.
     pub(crate) snapshots: Option<Arc<SnapshotShelf>>,
     /// `None` on a host that measures nothing.
     pub(crate) trace: Option<TurnTrace>,
     pub(crate) retrying: RetryState,
-    /// Whether a prompt waits that is to change the turn's course.
+    /// Whether a prompt waits that should change the turn's course.
     pub steering: Steering,
     /// What the answer has used so far.
     pub(crate) used: TurnUsage,
-    /// Of an agent that lives elsewhere.
+    /// The start of an agent that lives elsewhere.
     pub foreign: Option<ForeignStart>,
-    /// A step was too large to be kept.
+    /// A step was too large to keep.
     pub(crate) has_gaps: bool,
 }
 
-/// What is known of a turn whose process ended while a person was asked.
+/// A turn whose process ended while a person was asked.
 #[derive(Debug)]
 pub struct InterruptedTurn {
-    /// Steps of the answer that were finished; the conversation has them.
+    /// How many steps of the answer were finished; the conversation has them.
     pub finished_steps: usize,
     /// The call that waits for an answer.
     pub open_call: ToolPart,
 }
 
-/// Records the chunks of one answer, and of nothing else.
+/// Records the chunks of one answer and nothing else.
 #[derive(Clone, Debug)]
 pub struct TurnJournal {
     pub(crate) journal: Journal,
@@ -318,12 +321,12 @@ pub struct TurnJournal {
 }
 
 impl TurnJournal {
-    /// The message that the chunks make.
+    /// The id of the answer.
     pub fn message_id(&self) -> &MessageId {
         &self.author.message_id
     }
 
-    /// Records a chunk. Waits only while too much is uncommitted. A chunk that is out of order is refused.
+    /// Records a chunk; refuses one out of order. Waits only while too much is uncommitted.
     pub async fn record(&self, chunk: Chunk) -> StoreResult<()> {
         if chunk.is_terminal() || matches!(chunk, Chunk::Start { .. }) {
             return Err(StoreError::Corrupt("the session records the start and the end of a turn".into()));
@@ -331,8 +334,8 @@ impl TurnJournal {
         self.journal.record(&self.author, chunk).await
     }
 
-    /// Waits until everything recorded so far is stored: before a person is asked, or something is done that
-    /// must not be done twice.
+    /// Waits until everything recorded so far is stored. Call it before asking a person, and before doing
+    /// anything that must not happen twice.
     pub async fn settle(&self) -> StoreResult<()> {
         self.journal.settle().await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! The person at the other end: asked for permission and for answers, absent on headless hosts.
+//! The person at the other end, who permits calls and answers questions; absent on headless hosts.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -10,27 +10,27 @@ use super::tool::Presentation;
 use super::{BoxFuture, Delegate};
 use crate::ids::{CallId, MessageId, SessionId};
 
-/// What a person is asked about one call, whose turn waits for the answer. Everything a client shows is in
-/// it.
+/// What a person is asked about one call, whose turn waits for the answer. Holds everything that a client
+/// shows.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// The session that asks; one that works for another asks under its own id.
+    /// The session that asks; a child session asks under its own id.
     pub session_id: SessionId,
-    /// The answer that the call is part of.
+    /// The answer that contains the call.
     pub message_id: MessageId,
     /// The call that waits.
     pub call_id: CallId,
-    /// Of this question, as the stored call names it.
+    /// The id of this question, as in the stored call.
     pub approval_id: String,
-    /// The tool as the model called it.
+    /// The tool's name as the model wrote it.
     pub tool_name: String,
     /// The arguments.
     pub input: Value,
     /// How the call looks: title, locations, diff.
     pub presentation: Presentation,
-    /// What is to be decided.
+    /// What the person has to decide.
     pub about: About,
-    /// When the question may be shown.
+    /// When a client may show the question.
     pub when: WhenAsked,
     /// Calls behind it that will ask, too, as far as can be said now. Who asks a person once for all shows them
     /// together; each is put by itself when its turn comes.
@@ -46,13 +46,13 @@ pub struct ExpectedAsk {
     pub approval_id: String,
 }
 
-/// When a client may put a question: behind what shows the call that it is about.
+/// When a client may show a question: after it has shown the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenAsked {
-    /// Behind the entry that says that the call asks.
+    /// After the entry that says that the call asks.
     CallAsked,
-    /// After all entries below this index: the call belongs to another session, for which people are asked
-    /// here.
+    /// After all entries below this index: the call belongs to another session, and people are asked here on
+    /// its behalf.
     Shown(u64),
 }
 
@@ -61,32 +61,33 @@ pub enum WhenAsked {
 pub enum About {
     /// Whether the call may run.
     Permission(Permission),
-    /// What the call is for: its output is what the person says.
+    /// The questions of the call: its output is what the person says.
     Questions(Arc<[Question]>),
-    /// Whether the session goes on with another agent.
+    /// Whether another agent continues the session.
     ModeSwitch(ModeProposal),
 }
 
-/// The agent that would go on.
+/// The agent that would continue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModeProposal {
     /// Its id.
     pub agent: Arc<str>,
-    /// As people know it.
+    /// The name that people read.
     pub name: Arc<str>,
 }
 
-/// What may be allowed, and for how long.
+/// What the person may allow, and for how long.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Permission {
-    /// Why it asks, in words that follow "because".
+    /// Why the call asks; continues a sentence after "because".
     pub why: String,
-    /// What "always" would mean, in words: `cargo test …`, `changes to /w/a`. `None`: it would not hold, so it
-    /// is not offered.
+    /// What "always" would mean, in words: `cargo test …`, `changes to /w/a`. `None`: it would have no effect,
+    /// so clients do not offer it.
     pub rule_name: Option<String>,
-    /// The rules that would let it pass without a question, each as `PERMISSION:PATTERN`. Empty: none would.
+    /// The rules that would let the call pass without a question, each as `PERMISSION:PATTERN`. Empty: no rule
+    /// would.
     pub rules: Vec<String>,
-    /// The same as `rule_name` for all edits in the workspace, where the call is one.
+    /// The same as `rule_name` for all edits in the workspace, if the call is an edit.
     pub edits_name: Option<String>,
     /// Directories outside the session's own that the call would touch.
     pub outside: Vec<PathBuf>,
@@ -104,29 +105,29 @@ pub enum CallArguments {
     Editable,
 }
 
-/// One thing a person is asked.
+/// One question to a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     /// The question itself.
     pub text: String,
     /// A word or two to name it by.
     pub header: Option<String>,
-    /// Empty: any text is an answer.
+    /// Empty: the answer is free text.
     pub choices: Vec<Choice>,
-    /// How many choices may be taken.
+    /// How many choices the person may take.
     pub selection: Selection,
 }
 
-/// One of the answers that are offered.
+/// One answer to choose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// What is chosen.
+    /// Its text.
     pub label: String,
     /// What it would mean.
     pub description: Option<String>,
 }
 
-/// How many choices may be taken.
+/// How many choices a person may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// Exactly one.
@@ -142,57 +143,57 @@ pub enum Said {
     Text(String),
     /// The labels of choices.
     Chosen(Vec<String>),
-    /// They left this one out.
+    /// No answer to this question.
     Nothing,
 }
 
-/// What came of a question.
+/// The outcome of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The call may run, this once.
+    /// This call may run.
     AllowOnce,
     /// The call may run with these arguments instead of its own, this once. Only where they are editable.
     AllowEdited(Value),
     /// The call may run, and so may all like it from now on.
     AllowAlways,
-    /// This call, and all edits in the workspace.
+    /// This call and all edits in the workspace may run.
     AllowEdits,
-    /// To questions: none of the choices.
+    /// This call may not run; for questions: none of the choices.
     RejectOnce,
-    /// With what the person said about it, for the model.
+    /// The same, with what the person said about it, for the model.
     RejectBecause(String),
     /// Neither this call nor any like it.
     RejectAlways,
     /// One for each question, in their order.
     Said(Vec<Said>),
-    /// The user would not say: the model has to judge for itself.
+    /// The user declined to answer: the model has to judge for itself.
     Unsaid,
-    /// This client has no way to put these questions; another one may.
+    /// This client can't show these questions; another client may.
     Unable,
-    /// There is no person behind this client: what would be asked is denied, as on a headless host.
+    /// There is no person behind this client: calls that would ask are denied, as on a headless host.
     Nobody,
-    /// The user turned away: the call is denied and the turn ends as cancelled.
+    /// The user cancelled: the call is denied and the turn ends as cancelled.
     Cancelled,
-    /// No answer at all: the connection is gone. The question stays open.
+    /// No answer, because the connection is gone. The question stays open.
     Gone,
 }
 
 /// Who is asked: an editor, a terminal, a program (`AnsweringClient`).
 pub trait Client: Send + Sync + Debug {
-    /// Waits for the answer as long as it takes; dropping the future withdraws the question.
+    /// Waits for the answer without a time limit; dropping the future withdraws the question.
     fn ask(&self, ask: Arc<Ask>) -> BoxFuture<'static, Answer>;
 
-    /// What the client does itself for the turns of its prompts; `None`: everything happens on this machine.
+    /// What the client does itself for the turns of its prompts; `None`: this machine does everything.
     fn delegate(&self) -> Option<Arc<dyn Delegate>> {
         None
     }
 }
 
-/// A client that is no person: a function answers.
+/// A client in which a function, not a person, answers.
 pub struct AnsweringClient(Box<dyn Fn(&Ask) -> Answer + Send + Sync>);
 
 impl AnsweringClient {
-    /// Asked once for each question, while its turn waits: it must not block.
+    /// `answer` is called once for each question while the turn waits, so it must not block.
     pub fn new(answer: impl Fn(&Ask) -> Answer + Send + Sync + 'static) -> Arc<Self> {
         Arc::new(Self(Box::new(answer)))
     }

@@ -1,7 +1,7 @@
-//! Making room in a conversation that no longer fits its model: asked by the loop, done elsewhere.
+//! Makes room in a conversation that no longer fits its model: the loop asks, another component does it.
 //!
-//! A host without one ends such a turn with words that say what to do. The loop stores what is given here as a
-//! `data-compaction` part of the answer; from then on every request, also after a restart, is made of the
+//! On a host without it, such a turn ends with a message that says what to do. The loop stores the result as a
+//! `data-compaction` part of the answer; from then on every request, also after a restart, consists of the
 //! summary, the tail and what followed (`crate::compaction`).
 
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use super::tool::ToolSpec;
 use crate::conversation::Conversation;
 use crate::ids::{CallId, MessageId, SessionId};
 
-/// A conversation that is about to outgrow its model, or was refused as too long.
+/// A conversation that will soon exceed its model's context, or that a provider refused as too long.
 #[derive(Clone, Debug)]
 pub struct CompactionRequest {
     /// Whose conversation it is.
@@ -28,49 +28,50 @@ pub struct CompactionRequest {
     pub root: PathBuf,
     /// The model of the turn.
     pub info: Arc<ModelInfo>,
-    /// What the agent that summarises is told: the session's own `compaction`.
+    /// The instructions of the agent that summarises: the session's own `compaction`.
     pub instructions: Arc<str>,
-    /// The model that its manifest wants to write, and how much it thinks; `None`: it says nothing of that.
+    /// The model and thought level that this agent's manifest names for writing, if it does.
     pub writer: NoteWriter,
-    /// The level, the prompt and the tools that its requests have: what is the same to the byte is cached.
+    /// The thought level of the turn. Level, prompt and tools are the same as in its requests, so that the
+    /// provider's cache applies.
     pub thought: Option<ThoughtLevel>,
     /// The system prompt of the turn.
     pub system: Arc<str>,
     /// The tools of the turn.
     pub tools: Arc<[ToolSpec]>,
-    /// As it would be sent; the prompt of the turn under way is in it.
+    /// The conversation as it would be sent, with the prompt of the current turn.
     pub conversation: Conversation,
-    /// The prompt of the turn under way. Until it is answered it has to stay in the tail.
+    /// The prompt of the current turn. Until it is answered it has to stay in the tail.
     pub prompt: MessageId,
-    /// Why room is wanted.
+    /// Why the conversation is compacted.
     pub occasion: Occasion,
-    /// Told while it is made; whoever does not tell anything is as good.
+    /// Receives progress; reporting none is allowed.
     pub progress: ProgressSender,
-    /// What the next request would take, and what it may take; `None` where only the provider knows.
+    /// What the next request would take; `None` if only the provider knows.
     pub expected_tokens: Option<u64>,
-    /// What the model takes at most.
+    /// The most that the model accepts.
     pub limit_tokens: u64,
-    /// Why room is needed: our own figures, or the provider's words.
+    /// Why room is needed: our own count, or the provider's error.
     pub reason: String,
-    /// What calls of a model are measured below; `None` on a host that measures nothing.
+    /// The parent span for calls of a model; `None` on a host that measures nothing.
     pub parent_span: Option<SpanContext>,
 }
 
-/// What the manifest of the agent that summarises says of its model.
+/// What the manifest of the summarising agent says about its model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoteWriter {
-    /// Asked where the conversation fits its window; else the model of the turn.
+    /// Used if the conversation fits its window; else the model of the turn writes.
     pub model: Option<ModelRef>,
-    /// For whichever model writes, if that has the level.
+    /// For whichever model writes, if it has this level.
     pub thought: Option<ThoughtLevel>,
 }
 
-/// Why a conversation is made shorter.
+/// Why a conversation is compacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Occasion {
     /// It does not fit. The last turns stay.
     Overflow,
-    /// The user wants it, with what to keep in particular; that may be empty. No turn stays.
+    /// The user asked for it, with what to keep in particular, which may be empty. No turn stays.
     Command {
         /// What the user wants kept, in their words.
         keep: String,
@@ -80,7 +81,7 @@ pub enum Occasion {
 /// How far a summary has come.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompactionProgress {
-    /// One piece of the conversation is read, of so many; what was written about the one before is replaced.
+    /// The model reads one piece of the conversation; replaces what was written about the piece before.
     Piece {
         /// Which piece, from 1 on.
         number: usize,
@@ -91,37 +92,37 @@ pub enum CompactionProgress {
     Text(String),
 }
 
-/// Where progress is told.
+/// Sends progress to the caller.
 #[derive(Clone, Debug, Default)]
 pub struct ProgressSender(Option<mpsc::Sender<CompactionProgress>>);
 
 impl ProgressSender {
-    /// Tells it there.
+    /// Sends it to this channel.
     pub fn new(sender: mpsc::Sender<CompactionProgress>) -> Self {
         Self(Some(sender))
     }
 
-    /// Waits for who shows it, so that nothing piles up.
+    /// Waits for the receiver, so that nothing piles up.
     pub async fn tell(&self, progress: CompactionProgress) {
         if let Some(sender) = &self.0 {
-            // Who went away needs no progress.
+            // A receiver that is gone needs no progress.
             drop(sender.send(progress).await);
         }
     }
 }
 
-/// A summary in the place of what was said before the tail.
+/// A summary that replaces what was said before the tail.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compacted {
-    /// What takes the place of everything before the tail.
+    /// Replaces everything before the tail.
     pub summary: String,
-    /// The first message that is still sent as it was. `None`: none before the step under way.
+    /// The first message that is still sent unchanged. `None`: none before the current step.
     pub tail_start: Option<MessageId>,
-    /// Of that message the step with this call is the first that is still sent. `None`: all of it.
+    /// The step of that message with this call is the first that is still sent. `None`: all of the message.
     pub tail_call: Option<CallId>,
-    /// How long the summary is, where that was counted.
+    /// Tokens of the summary, if they were counted.
     pub summary_tokens: Option<u64>,
-    /// What making it used, by which model: paid like the steps of the turn.
+    /// What making it used and by which model: paid like the steps of the turn.
     pub used: Usage,
     /// The model that wrote it.
     pub model: Option<Arc<ModelInfo>>,
@@ -129,8 +130,8 @@ pub struct Compacted {
 
 /// Makes a conversation shorter.
 pub trait Compaction: Send + Sync + Debug {
-    /// Asked at most once per request to the model. `None` when nothing can be made shorter. Cancelling ends it
-    /// at once.
+    /// Called at most once per request to the model. `None` if nothing can be shortened. Cancelling ends it at
+    /// once.
     fn compact(
         &self,
         request: CompactionRequest,

@@ -1,5 +1,4 @@
-//! What can be counted over stored sessions without reading them: what answers used, and how long
-//! conversations are.
+//! Counts over stored sessions without reading them: what answers used, and how long conversations are.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -11,27 +10,27 @@ use crate::calendar::TimeZone;
 use crate::ids::{MessageId, SessionId};
 use crate::part::Role;
 
-/// Which answers count, and where their days begin.
+/// Which answers to count, and when their days begin.
 #[derive(Clone, Debug)]
 pub struct UsageQuery {
     /// Milliseconds since 1970.
     pub since: Option<i64>,
-    /// Where days begin.
+    /// The zone that decides when days begin.
     pub zone: TimeZone,
 }
 
-/// What belongs together.
+/// The key by which answers are grouped.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UsageKey {
-    /// `2026-03-29` in the zone that was asked for.
+    /// `2026-03-29` in the zone of the query.
     pub day: String,
-    /// As people name it; empty where none is known.
+    /// The model's name for people; empty if none is known.
     pub model: String,
     /// The directory of the session.
     pub workspace_root: PathBuf,
 }
 
-/// What some answers used.
+/// The sum over the answers of one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UsageSum {
     /// How many answers.
@@ -40,25 +39,25 @@ pub struct UsageSum {
     pub totals: UsageTotals,
 }
 
-/// Which messages an outline has: the visible ones in order.
+/// Which messages to outline: the visible ones, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutlineQuery {
     /// The conversation.
     pub session: SessionId,
     /// Continue behind this seq.
     pub after: Option<i64>,
-    /// Messages at most.
+    /// The most messages.
     pub limit: usize,
 }
 
-/// A message as an outline has it.
+/// A message in an outline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutlineMessage {
     /// Which message it is.
     pub id: MessageId,
     /// Its place.
     pub seq: i64,
-    /// Who says it.
+    /// The author.
     pub role: Role,
     /// How many parts of it are stored.
     pub parts: u64,
@@ -66,8 +65,8 @@ pub struct OutlineMessage {
 
 /// Counts over stored sessions.
 pub trait SessionFigures: Send + Sync + Debug {
-    /// Every answer once, summed up by what belongs together.
+    /// The sums over all answers, each counted once.
     fn usage(&self, query: UsageQuery) -> BoxFuture<'static, StoreResult<BTreeMap<UsageKey, UsageSum>>>;
-    /// How long the messages of a conversation are, so that any place of it can be asked for.
+    /// The lengths of a conversation's messages, so that a caller can ask for any place in it.
     fn outline(&self, query: OutlineQuery) -> BoxFuture<'static, StoreResult<Vec<OutlineMessage>>>;
 }

@@ -1,5 +1,5 @@
-//! What a session knows of an agent that lives elsewhere: what it takes, what can be chosen of it, what it
-//! wants its session to hear. Says nothing of how it is reached.
+//! What a session knows of an agent that lives elsewhere: what it accepts, which options it has, what it tells
+//! its session. Says nothing of how to reach it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use super::store::ModelRef;
 use crate::agents::Agent;
 use crate::ids::SessionId;
 
-/// How the model of an answer begins that such an agent gave. No provider has a colon in its name.
+/// The prefix of the model's name for answers that such an agent gave. No provider has a colon in its name.
 const OF_AGENT: &str = "agent:";
 
 /// The category of the option that chooses the mode of an agent.
@@ -22,7 +22,7 @@ pub const MODE_CATEGORY: &str = "mode";
 /// What an agent that lives elsewhere takes. Everything that it does not is refused by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abilities {
-    /// How it is reached, as the configuration says it: `ai-sdk`, `langgraph`, `python`, `acp`.
+    /// How it is reached, in the word of the configuration: `ai-sdk`, `langgraph`, `python`, `acp`.
     pub kind: &'static str,
     /// Takes images.
     pub images: bool,
@@ -32,12 +32,12 @@ pub struct Abilities {
     pub pdf: bool,
     /// Uses the MCP servers that a client names.
     pub servers: bool,
-    /// Is sent the whole conversation, and with it what is said for one turn only.
+    /// Receives the whole conversation, and with it the text for one turn only.
     pub runtime_context: bool,
 }
 
 impl Abilities {
-    /// What stands where a native agent has its model: rows, usage and traces name it.
+    /// The entry in place of a native agent's model: rows, usage and traces name it.
     pub(crate) fn stand_in(&self, agent: &Agent) -> ModelInfo {
         let model = ModelRef::new(format!("{OF_AGENT}{}", self.kind), agent.id.to_string());
         let (images, audio, pdf) = (self.images, self.audio, self.pdf);
@@ -46,24 +46,24 @@ impl Abilities {
 }
 
 impl ModelInfo {
-    /// The agent whose answers this stands for; `None` for a model.
+    /// The agent that this names; `None` for a real model.
     pub fn foreign_agent(&self) -> Option<&str> {
         self.model.provider_id.starts_with(OF_AGENT).then_some(self.model.model_id.as_str())
     }
 }
 
-/// Something that can be chosen of an agent that lives elsewhere, beside what every session has.
+/// An option of an agent that lives elsewhere, beside the choices that every session has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentOption {
-    /// As clients set it.
+    /// The id that clients send.
     pub id: String,
-    /// As people read it.
+    /// The name that people read.
     pub name: String,
     /// What it is for.
     pub description: Option<String>,
-    /// `mode`, `model`, `thought_level`, or its own.
+    /// `mode`, `model`, `thought_level`, or a category of its own.
     pub category: Option<String>,
-    /// The value in force.
+    /// The current value.
     pub current: String,
     /// Never empty.
     pub values: Vec<AgentOptionValue>,
@@ -72,9 +72,9 @@ pub struct AgentOption {
 /// One of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AgentOptionValue {
-    /// As clients set it.
+    /// The value that clients send.
     pub value: String,
-    /// As people read it.
+    /// The name that people read.
     pub name: String,
     /// What it means.
     pub description: Option<String>,
@@ -94,74 +94,74 @@ pub struct AgentCommand {
 /// What was chosen of an agent's options in one session, by their ids.
 pub type ChosenOptions = BTreeMap<String, String>;
 
-/// What a session tells such an agent once it begins: time to start what starts slowly.
+/// What a session tells such an agent when it begins, so that slow things can start now.
 #[derive(Clone, Debug)]
 pub struct SessionOpening {
-    /// Whose turns it will run.
+    /// The session whose turns the agent will run.
     pub session_id: SessionId,
-    /// The first root, and those beside it.
+    /// The first root.
     pub root: PathBuf,
-    /// Directories beside it.
+    /// The roots beside it.
     pub additional: Vec<PathBuf>,
     /// MCP servers that the client named.
     pub servers: Vec<ServerEntry>,
-    /// What was chosen of its options before.
+    /// The option values chosen before.
     pub options: ChosenOptions,
-    /// What it kept of the session before.
+    /// The state that it kept with the session before.
     pub kept: Option<KeptState>,
-    /// How it tells the session something outside of a turn.
+    /// Through which it tells the session something outside of a turn.
     pub news: AgentNews,
 }
 
-/// What an agent keeps with a session: the id that the far end has for it, and the like.
+/// What an agent keeps with a session, such as the far end's id for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KeptState {
-    /// As it was given.
+    /// The value, unchanged.
     pub value: Value,
-    /// Whether the far end has the conversation as it is now: nothing was rewound, and nobody else has answered
+    /// Whether the far end has the current conversation: nothing was rewound, and no other agent has answered
     /// since.
     pub follows: Follows,
 }
 
-/// Whether something has the conversation as it is now.
+/// Whether the far end has the current conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follows {
-    /// All but the message that is answered now.
+    /// It has all but the message that is answered now.
     Conversation,
-    /// An earlier or another one.
+    /// It has an earlier or a different one.
     Other,
 }
 
-/// What a session hears outside of a turn.
+/// What an agent can tell a session outside of a turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AgentWord {
-    /// People are told.
+    /// A notice for people.
     Notice {
         /// `info`, `warning` or `error`.
         severity: &'static str,
-        /// In a line.
+        /// One line.
         title: String,
-        /// All of it.
+        /// The details.
         description: Option<String>,
     },
-    /// Its options are others now.
+    /// Its options have changed.
     OptionsChanged,
     /// Its commands are others now.
     CommandsChanged,
 }
 
-/// How an agent tells its session something outside of a turn. Cheap to clone; a session that is gone hears
-/// nothing.
+/// How an agent tells its session something outside of a turn. Cheap to clone; does nothing if the session is
+/// gone.
 #[derive(Clone)]
 pub struct AgentNews(Arc<dyn Fn(AgentWord) + Send + Sync>);
 
 impl AgentNews {
-    /// Hands each word on.
+    /// Calls `tell` with each word.
     pub fn new(tell: impl Fn(AgentWord) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
-    /// Says it.
+    /// Tells the session.
     pub fn tell(&self, word: AgentWord) {
         (self.0)(word);
     }
@@ -191,7 +191,7 @@ impl AgentOption {
         })
     }
 
-    /// `None` for what is no option.
+    /// `None` if the data is no option.
     pub(crate) fn from_json(data: &Value) -> Option<Self> {
         fn text(data: &Value, key: &str) -> Option<String> {
             data.get(key).and_then(Value::as_str).map(str::to_owned)

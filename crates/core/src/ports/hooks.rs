@@ -1,4 +1,4 @@
-//! Who runs hooks. Decides nothing: what a hook's end means is `crate::hooks`' business.
+//! Runs hooks. Decides nothing: `crate::hooks` reads what a hook's end means.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use super::BoxFuture;
 use super::tool::Site;
 use crate::hooks::Hook;
 
-/// A hook to be run now.
+/// A hook to run now.
 #[derive(Clone, Debug)]
 pub struct HookJob {
-    /// What is run.
+    /// The hook.
     pub hook: Hook,
     /// Its standard input.
     pub input: String,
-    /// Where it runs: in the session's root, with its roots.
+    /// Where it runs: in the session's root, with access to its roots.
     pub site: Site,
 }
 
-/// How a hook came to its end.
+/// How a hook ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookEnd {
-    /// What it printed is bounded.
+    /// It exited by itself. Its output is bounded.
     Exited {
         /// The exit code.
         code: i32,
@@ -32,11 +32,11 @@ pub enum HookEnd {
         /// What it wrote to stderr.
         errors: String,
     },
-    /// It and everything it started were killed after this time.
+    /// It ran into this time limit; it and everything it started were killed.
     TimedOut(Duration),
     /// The turn was cancelled meanwhile.
     Cancelled,
-    /// It could not be run, or ended in no way that says something.
+    /// It could not be started, or ended without an exit code.
     Failed(String),
 }
 

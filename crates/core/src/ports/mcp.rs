@@ -1,5 +1,5 @@
-//! Servers that give a session tools, reached by MCP: what they are, who asked for them, how they are. Starts
-//! and reaches none.
+//! MCP servers that give a session tools: what they are, who asked for them, how they are doing. Starts none
+//! and connects to none.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -13,47 +13,47 @@ mod prompts;
 
 pub use prompts::{ArgumentNeed, PromptArgument, ServerPrompt, WrittenPrompt};
 
-/// A server as somebody asked for it.
+/// A server as a client, the user or a project asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerEntry {
-    /// As its user calls it; what models see is made from it.
+    /// The user's name for it, from which the names of tools are made.
     pub name: String,
-    /// Who named it.
+    /// Who asked for it.
     pub origin: ServerOrigin,
-    /// How it is reached.
+    /// How to reach it.
     pub transport: ServerTransport,
     /// What its process may do beside reading.
     pub rights: ServerRights,
-    /// How long it may take for what.
+    /// Its time limits.
     pub deadlines: ServerDeadlines,
-    /// Whether it may ask our model.
+    /// Whether it may ask our model for answers.
     pub sampling: ServerSampling,
     /// How to log in to it.
     pub oauth: OAuthSettings,
 }
 
-/// What is known beforehand of logging in to a server; mostly nothing, and it is found out.
+/// What is known beforehand about logging in to a server; usually nothing, and attache discovers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OAuthSettings {
-    /// What the authorization server knows us as; an https address is that of a client metadata document.
+    /// Our client id at the authorization server; an https address is that of a client metadata document.
     pub client_id: Option<String>,
-    /// The secret of that client, where it has one.
+    /// The secret of that client, if it has one.
     pub client_secret: Option<HiddenText>,
-    /// Asked for instead of what the server names.
+    /// The scopes to ask for, instead of those that the server names.
     pub scopes: Vec<String>,
-    /// Where the browser comes back to; `None`: any that is free.
+    /// The port to which the browser returns; `None`: any free port.
     pub redirect_port: Option<u16>,
     /// Whether addresses of this machine and the network around it may be used.
     pub private_addresses: PrivateAddresses,
 }
 
-/// Whether a server may lead a login to addresses that are not of the public internet.
+/// Whether a login may lead to addresses that are not of the public internet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PrivateAddresses {
     /// Only if the server itself is at such an address.
     #[default]
     Refused,
-    /// They may.
+    /// It may.
     Allowed,
 }
 
@@ -77,16 +77,16 @@ pub enum ServerOrigin {
     Project(PathBuf),
 }
 
-/// How a server is reached.
+/// How to reach a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerTransport {
-    /// A program that is talked to over its standard streams.
+    /// A program, over its standard streams.
     Stdio {
         /// The program.
         command: String,
         /// Its arguments.
         arguments: Vec<String>,
-        /// What it is told beside the usual variables.
+        /// Environment variables beside the usual ones.
         environment: Vec<(String, HiddenText)>,
         /// `None`: the session's root.
         directory: Option<PathBuf>,
@@ -98,19 +98,19 @@ pub enum ServerTransport {
         /// Sent with every request.
         headers: Vec<(String, HiddenText)>,
     },
-    /// HTTP with server-sent events, as it was before streamable HTTP.
+    /// HTTP with server-sent events, the predecessor of streamable HTTP.
     Sse {
         /// Where it is.
         url: String,
         /// Sent with every request.
         headers: Vec<(String, HiddenText)>,
     },
-    /// An entry that makes no sense, and why: it fails, and the others don't.
+    /// An entry that makes no sense, and why: only this entry fails.
     Unusable(String),
 }
 
 impl ServerTransport {
-    /// As configurations name it.
+    /// The name that configurations use.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Stdio { .. } => "stdio",
@@ -121,17 +121,17 @@ impl ServerTransport {
     }
 }
 
-/// Text that may be a key: it is compared and used, never printed.
+/// A text that may be a key: code compares and uses it, never prints it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct HiddenText(String);
 
 impl HiddenText {
-    /// A text that is never shown.
+    /// Wraps a text that must not be shown.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for who uses it.
+    /// The text itself, for code that uses it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -152,29 +152,30 @@ pub struct ServerRights {
     pub write: ServerRight,
 }
 
-/// One of them.
+/// One right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerRight {
     /// It may.
     Granted,
-    /// By default: granted unless what the server runs is of the workspace, where an agent could change it.
+    /// The default: granted, unless the server runs something from the workspace, where an agent could change
+    /// it.
     UnlessOfWorkspace,
     /// It does not.
     Withheld,
 }
 
 impl ServerRights {
-    /// Of a server that the user or a client named, where nothing else is said.
+    /// The rights of a server that the user or a client asked for, if the entry says nothing else.
     pub const USUAL: Self =
         Self { network: ServerRight::UnlessOfWorkspace, write: ServerRight::UnlessOfWorkspace };
 
-    /// Of one that a project named.
+    /// The rights of a server that a project asked for.
     pub const OF_PROJECT: Self =
         Self { network: ServerRight::Withheld, write: ServerRight::UnlessOfWorkspace };
 }
 
 impl ServerRight {
-    /// What an entry says about it, else `usual`.
+    /// The right that an entry states, else `usual`.
     pub fn said(said: Option<bool>, usual: Self) -> Self {
         match said {
             Some(true) => Self::Granted,
@@ -183,7 +184,7 @@ impl ServerRight {
         }
     }
 
-    /// What an entry would have to say; `None` for the default.
+    /// What an entry has to state for this; `None` for the default.
     pub fn word(self) -> Option<bool> {
         match self {
             Self::Granted => Some(true),
@@ -193,30 +194,30 @@ impl ServerRight {
     }
 }
 
-/// Whether a server may ask for answers of a model.
+/// Whether a server may ask a model for answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ServerSampling {
-    /// It may not.
+    /// No.
     #[default]
     Refused,
-    /// The user is asked about each.
+    /// Yes, and the user is asked about each.
     Asked,
 }
 
 /// How long a server may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerDeadlines {
-    /// From its start until it has said what it is.
+    /// From its start until it has introduced itself.
     pub connect: Duration,
     /// For each page of a list.
     pub list: Duration,
-    /// For a call, since it last reported progress.
+    /// For a call, counted from its last report of progress.
     pub call: Duration,
 }
 
 impl Default for ServerDeadlines {
-    /// Programs that are fetched before their first start take half a minute; a call that says nothing for
-    /// two minutes is stuck more often than not.
+    /// A program that is downloaded before its first start needs half a minute; a call without progress for two
+    /// minutes is usually stuck.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(60),
@@ -226,21 +227,21 @@ impl Default for ServerDeadlines {
     }
 }
 
-/// The servers that one session asks for, beside those of the user's configuration.
+/// The servers that one session asks for, beside those in the user's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WantedServers {
-    /// What the client of the session named.
+    /// Those that the session's client named.
     pub of_client: Vec<ServerEntry>,
-    /// What its project named.
+    /// Those that its project named.
     pub of_project: Vec<ServerEntry>,
-    /// Named by the project, and not started before its user consents.
+    /// Those that the project named and that may not start before the user consents.
     pub waiting: Vec<WaitingServer>,
 }
 
-/// A server that is not used before its user says so.
+/// A server that may not be used before the user consents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitingServer {
-    /// As the project names it.
+    /// The project's name for it.
     pub name: String,
     /// The file that names it, below the project.
     pub file: PathBuf,
@@ -248,16 +249,16 @@ pub struct WaitingServer {
     pub how: String,
 }
 
-/// How a server is.
+/// The state of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerState {
     /// It has not answered yet.
     Connecting,
     /// Its tools can be used.
     Ready,
-    /// With the reason, and what happens next.
+    /// It failed, with the reason and what happens next.
     Failed(String),
-    /// With what to do about it.
+    /// It waits for consent, with how to give it.
     WaitingForConsent(String),
 }
 
@@ -272,7 +273,7 @@ impl ServerState {
         }
     }
 
-    /// Why it is no better.
+    /// Why it is not ready.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Connecting | Self::Ready => None,
@@ -281,66 +282,66 @@ impl ServerState {
     }
 }
 
-/// How a server is doing.
+/// A server and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerStatus {
-    /// As tools are named after it.
+    /// The name from which its tools are named.
     pub name: String,
-    /// Where it comes from and how it is reached, in words.
+    /// Where it comes from and how it is reached, for people.
     pub about: String,
-    /// What it does.
+    /// Its state.
     pub state: ServerState,
-    /// As models call them.
+    /// The names by which models call its tools.
     pub tools: Vec<Arc<str>>,
-    /// As they are typed, without the slash.
+    /// The names by which users type its prompts, without the slash.
     pub prompts: Vec<Arc<str>>,
 }
 
-/// Between why a server is not there and when it is tried again.
+/// Stands between the reason for a failure and the time until the next try.
 pub const TRIED_AGAIN: &str = "; it is tried again in ";
 
-/// Tells a session about its servers. May be called from any task.
+/// Tells a session about its servers. Any task may call it.
 #[derive(Clone)]
 pub struct ServerNotices(Arc<dyn Fn(ServerNews) + Send + Sync>);
 
-/// What a session is told of its servers.
+/// What a session hears about its servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerNews {
-    /// For people: a title, and what it means.
+    /// A problem, for people: a title, and what it means.
     Notice {
         /// One line.
         title: String,
         /// What it means, and what to do.
         description: String,
     },
-    /// The same of something that went well, or that they wanted.
+    /// The same for something that went well, or that people asked for.
     Word {
         /// One line.
         title: String,
         /// What it means.
         description: String,
     },
-    /// `SessionServers::prompts` says something else than before.
+    /// `SessionServers::prompts` has changed.
     PromptsChanged,
 }
 
 impl ServerNotices {
-    /// Tells it to `hear`.
+    /// Passes news to `hear`.
     pub fn new(hear: impl Fn(ServerNews) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hear))
     }
 
-    /// Something for people.
+    /// Tells people about a problem.
     pub fn tell(&self, title: String, description: String) {
         (self.0)(ServerNews::Notice { title, description });
     }
 
-    /// The same of something that went well.
+    /// Tells people about something that went well.
     pub fn say(&self, title: String, description: String) {
         (self.0)(ServerNews::Word { title, description });
     }
 
-    /// What can be typed for its prompts is something else than before.
+    /// The list of prompts has changed.
     pub fn prompts_changed(&self) {
         (self.0)(ServerNews::PromptsChanged);
     }
@@ -352,10 +353,10 @@ impl Debug for ServerNotices {
     }
 }
 
-/// Who has servers for sessions.
+/// Gives sessions their servers.
 pub trait ToolServers: Send + Sync + Debug {
-    /// Begins to connect a session's servers and returns at once. Those that another session has with the same
-    /// program, environment and directories are shared.
+    /// Begins to connect a session's servers and returns at once. Sessions share a server if program,
+    /// environment and directories are the same.
     fn open(
         &self,
         workspace: Arc<Workspace>,
@@ -364,33 +365,33 @@ pub trait ToolServers: Send + Sync + Debug {
     ) -> Arc<dyn SessionServers>;
 }
 
-/// The servers of one session. Its tools stay known when their server is lost, and say so.
+/// The servers of one session. When a server is lost, its tools stay listed, and their calls say so.
 pub trait SessionServers: ToolSource {
-    /// How each of them is doing.
+    /// The state of each server.
     fn status(&self) -> Vec<ServerStatus>;
-    /// Resolves when none is on its way for the first time any more.
+    /// Resolves once every server has either connected or failed for the first time.
     fn settled(&self) -> BoxFuture<'static, ()>;
-    /// What can be typed as commands: the prompts of those that are there.
+    /// The prompts of the connected servers, which users can type as commands.
     fn prompts(&self) -> Arc<[ServerPrompt]>;
-    /// One of them as its server writes it out, given its arguments by their names. The error is for who typed
+    /// Has the server write out one of them, with its arguments by name. The error is for the user who typed
     /// it.
     fn write_out(
         &self,
         command: &str,
         arguments: Vec<(String, String)>,
     ) -> BoxFuture<'static, Result<WrittenPrompt, String>>;
-    /// What an argument of a prompt may be beside those that are given, as far as its server says.
+    /// Values that the server suggests for an argument of a prompt, given the other arguments.
     fn suggestions(
         &self,
         command: &str,
         given: Vec<(String, String)>,
         argument: BegunArgument<'_>,
     ) -> BoxFuture<'static, Vec<String>>;
-    /// Resources that a model has read and that have changed since, in words, each told once.
+    /// Resources that a model has read and that have changed since, in words; each is told once.
     fn resource_news(&self) -> Option<String>;
-    /// Begins to log in to one of them. The address to open is shown by the client, where it shows addresses,
-    /// else told; what comes of it is told, too. The error says why nothing has begun.
+    /// Begins a login to a server. A client that shows addresses shows the one to open; otherwise a notice
+    /// does. A notice also tells the outcome. The error says why no login began.
     fn log_in(&self, name: &str, client: Option<Arc<dyn Delegate>>) -> Result<(), String>;
-    /// Lets go of them: what no other session has ends.
+    /// Releases the servers; those that no other session uses are stopped.
     fn close(&self) -> BoxFuture<'static, ()>;
 }

@@ -1,4 +1,4 @@
-//! A language model as the loop sees it: one request, one stream of chunks for one step.
+//! A language model as the loop uses it: one request gives one stream of chunks for one step.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -19,24 +19,24 @@ use crate::prompt::media::Kind;
 /// The five disjoint token counts of one step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// What was sent, the cache aside.
+    /// Tokens sent, without those from the cache.
     pub input: u64,
-    /// What was answered, thoughts included.
+    /// Tokens answered, including thoughts.
     pub output: u64,
-    /// Thoughts, where they were counted.
+    /// Tokens of thoughts, if they were counted.
     pub reasoning: u64,
-    /// What the provider had kept.
+    /// Tokens that the provider read from its cache.
     pub cache_read: u64,
-    /// What the provider keeps from now on.
+    /// Tokens that the provider wrote to its cache.
     pub cache_write: u64,
 }
 
 impl Usage {
-    /// Everything that was sent and answered.
+    /// All tokens sent and answered.
     pub fn total(&self) -> u64 {
         self.input + self.output + self.reasoning + self.cache_read + self.cache_write
     }
-    /// One more call.
+    /// Adds the usage of another call.
     pub fn add(&mut self, other: &Usage) {
         self.input += other.input;
         self.output += other.output;
@@ -46,14 +46,14 @@ impl Usage {
     }
 }
 
-/// What one step sends. History is shared, never copied.
+/// The request of one step. It shares the history and never copies it.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     /// Whose step it is.
     pub session_id: SessionId,
-    /// The model that is asked, with what is known of it: limits and modalities decide how parts are written.
+    /// The model to ask, with what is known of it: its limits and modalities decide how parts are encoded.
     pub info: Arc<ModelInfo>,
-    /// `None`: as the model does by itself.
+    /// `None`: the model's default.
     pub thought: Option<ThoughtLevel>,
     /// The system prompt.
     pub system: Arc<str>,
@@ -62,11 +62,11 @@ pub struct ModelRequest {
     pub passages: Conversation,
     /// Extra text for this turn only (title, text), placed after the last user message; never stored.
     pub runtime_context: Arc<[(Option<String>, String)]>,
-    /// What the model may call, in this order.
+    /// The tools that the model may call, in this order.
     pub tools: Arc<[ToolSpec]>,
-    /// Where `attache-blob:` attachments are.
+    /// The store of `attache-blob:` attachments.
     pub blobs: Arc<dyn Blobs>,
-    /// What the call is measured below; `None` on a host that measures nothing.
+    /// The parent span of the call; `None` on a host that measures nothing.
     pub parent_span: Option<SpanContext>,
 }
 
@@ -77,11 +77,11 @@ impl ModelRequest {
     }
 }
 
-/// What comes of a request, in order.
+/// What a request yields, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepEvent {
-    /// Part chunks only (text, reasoning, tool input, source, file, data). Steps, start and finish are the
-    /// loop's.
+    /// Part chunks only (text, reasoning, tool input, source, file, data). The loop makes step, start and
+    /// finish chunks.
     Chunk(Chunk),
     /// The last event of a complete step.
     End {
@@ -92,7 +92,7 @@ pub enum StepEvent {
     },
 }
 
-/// Why a model gave no answer, or not all of it.
+/// Why a model gave no answer, or an incomplete one.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum ModelError {
@@ -108,22 +108,22 @@ pub enum ModelError {
     /// The conversation is longer than the model's context.
     #[error("the conversation no longer fits the model: {0}")]
     Overflow(String),
-    /// The provider can't take an attachment (too large, broken, of a kind it does not know).
+    /// The provider can't accept an attachment (too large, broken, of a kind it does not know).
     #[error("an attachment was rejected: {0}")]
     AttachmentRejected(String),
-    /// The provider could not read what it was sent, and no attachment is to blame.
+    /// The provider could not read the request, and no attachment is the cause.
     #[error("the provider could not read the request: {0}")]
     Unreadable(String),
 }
 
-/// How much a model should think before it speaks. Dialects map it to an effort or a budget.
+/// How much a model should think before it answers. Dialects map it to an effort or a budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThoughtLevel {
     /// Not at all.
     Off,
     /// A little.
     Low,
-    /// The usual amount of those that can be told.
+    /// The middle level.
     Medium,
     /// More.
     High,
@@ -135,7 +135,7 @@ impl ThoughtLevel {
     /// Every level, the least first.
     pub const ALL: [Self; 5] = [Self::Off, Self::Low, Self::Medium, Self::High, Self::Max];
 
-    /// As configurations and clients name it.
+    /// The name that configurations and clients use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -146,7 +146,7 @@ impl ThoughtLevel {
         }
     }
 
-    /// The level of that name.
+    /// The level with that name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.as_str() == text)
     }
@@ -155,18 +155,18 @@ impl ThoughtLevel {
 /// Dollars per million tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Price {
-    /// What is sent.
+    /// Of tokens sent.
     pub input: f64,
-    /// Reasoning is paid as output.
+    /// Of tokens answered; reasoning is paid as output.
     pub output: f64,
-    /// What the provider had kept, where that has its own price.
+    /// Of tokens read from the cache, if they have their own price.
     pub cache_read: f64,
-    /// What the provider keeps from now on, where that has its own price.
+    /// Of tokens written to the cache, if they have their own price.
     pub cache_write: f64,
 }
 
 impl Price {
-    /// What this much costs, in dollars.
+    /// The price of this usage, in dollars.
     pub fn of(&self, usage: &Usage) -> f64 {
         let spent = usage.input as f64 * self.input
             + (usage.output + usage.reasoning) as f64 * self.output
@@ -179,28 +179,28 @@ impl Price {
 /// What is known of a model without asking it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
-    /// Without a variant: the thought level is chosen beside it.
+    /// Without a variant: the user chooses the thought level separately.
     pub model: ModelRef,
-    /// As people know it.
+    /// The name that people read.
     pub name: String,
-    /// Tokens of request and answer together.
+    /// The most tokens of request and answer together.
     pub context: u64,
-    /// Tokens of an answer.
+    /// The most tokens of an answer.
     pub max_output: u64,
-    /// Takes images.
+    /// Accepts images.
     pub images: bool,
-    /// Takes audio.
+    /// Accepts audio.
     pub audio: bool,
-    /// Takes PDF files.
+    /// Accepts PDF files.
     pub pdf: bool,
-    /// The levels that can be chosen; empty for a model that does not reason or can't be told how much.
+    /// The levels to choose from; empty for a model that does not reason or can't be told how much.
     pub thought_levels: Vec<ThoughtLevel>,
-    /// `None`: it is not known what it costs.
+    /// `None`: the price is unknown.
     pub price: Option<Price>,
 }
 
 impl ModelInfo {
-    /// An unknown model: it reads text, and sizes are what almost every server takes.
+    /// An unknown model: text only, with sizes that almost every server accepts.
     pub fn undescribed(model: ModelRef) -> Self {
         Self {
             name: model.model_id.clone(),
@@ -215,14 +215,14 @@ impl ModelInfo {
         }
     }
 
-    /// Nobody said how much it takes: the figure is a guess.
+    /// The size of its context is a guess, because no source states it.
     pub(crate) fn has_guessed_context(&self) -> bool {
         *self == Self::undescribed(self.model.clone())
     }
 }
 
 impl ModelInfo {
-    /// Whether it can be given such a file natively, as far as it is known without its dialect.
+    /// Whether it accepts such a file natively, as far as this can be said without its dialect.
     pub fn takes(&self, mime: &str) -> bool {
         const IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/webp", "image/gif"];
         let Some(kind) = Kind::of(mime) else { return false };
@@ -230,55 +230,55 @@ impl ModelInfo {
     }
 }
 
-/// What answers: one model, or all that can be used.
+/// A model, or all usable models together.
 pub trait Model: Send + Sync + Debug {
-    /// The models that can be chosen, the default first. Empty while no provider can be used; quick, sends
-    /// nothing.
+    /// The models to choose from, the default first. Empty while no provider can be used; quick, sends nothing.
     fn available(&self) -> Arc<[ModelInfo]>;
 
-    /// What is known of a model, listed or not, whatever its variant; `None` when no provider that can be used
-    /// has it. A provider that takes any name describes any name.
+    /// What is known of a model, listed or not, whatever its variant; `None` if no usable provider has it. A
+    /// provider that accepts any name describes any name.
     fn describe(&self, model: &ModelRef) -> Option<ModelInfo> {
         self.available().iter().find(|info| info.model.names_same_model(model)).cloned()
     }
 
-    /// Why a model that is not described can't be used and what to do, without a full stop: `no key: set X`.
-    /// `None` if there is no such model at all. Quick, sends nothing.
+    /// Why a model without a description can't be used and what to do about it, without a full stop: `no key:
+    /// set X`. `None` if there is no such model at all. Quick, sends nothing.
     fn why_not(&self, _model: &ModelRef) -> Option<String> {
         None
     }
 
-    /// What is wrong with each configured provider that gives no models, in whole sentences for a user: the
-    /// address, what answered there and what to do. As of the last look; quick, sends nothing.
+    /// The problem of each configured provider that gives no models, in whole sentences for a user: the
+    /// address, what answered there and what to do. From the last look; quick, sends nothing.
     fn provider_problems(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether this model is given such a file natively: by what it can do, and by what its dialect has a form
-    /// for.
+    /// Whether this model accepts such a file natively: its abilities allow it, and its dialect has a form for
+    /// it.
     fn takes(&self, info: &ModelInfo, mime: &str) -> bool {
         info.takes(mime)
     }
 
-    /// A small model of the same provider, for work beside a session when nothing is configured: whoever reads
-    /// the conversation reads an excerpt of it too, and no other.
+    /// A small model of the same provider, for work beside a session if nothing is configured. The same
+    /// provider, so that no other one reads an excerpt of the conversation.
     fn small(&self, _beside: &ModelRef) -> Option<ModelRef> {
         None
     }
 
-    /// Looks again for what can be used: keys that were stored meanwhile, servers that were started.
-    /// `available` tells what came of it. A session may wait for this, so it takes a few seconds at most.
+    /// Looks again for usable models: keys may have been stored and servers started meanwhile. `available` then
+    /// gives the result. A session may wait for this, so it takes a few seconds at most.
     fn look_again(&self) -> BoxFuture<'static, ()> {
         Box::pin(std::future::ready(()))
     }
 
-    /// What the last looks still wait for: it resolves when `available` tells of it, too. `None` if nothing is
-    /// outstanding.
+    /// Resolves when answers that the last look still waits for have arrived, so that `available` includes
+    /// them. `None` if none are outstanding.
     fn late_answers(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
 
-    /// One step. The stream ends after `End` or an error; dropping it or cancelling ends the request at once.
+    /// Runs one step. The stream ends after `End` or an error; dropping or cancelling it ends the request at
+    /// once.
     fn stream(
         &self,
         request: ModelRequest,

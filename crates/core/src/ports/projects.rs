@@ -1,4 +1,4 @@
-//! What a project's own configuration says, as far as its user consented to it. Changes nothing.
+//! The configuration of a project, as far as its user consented to it. Changes nothing.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -12,48 +12,48 @@ use crate::hooks::Hooks;
 use crate::trust::TrustContent;
 use crate::watchdog::{Approval, Rule};
 
-/// What is to hold in a session of a project, where that differs from the host's own settings.
+/// The settings for sessions of a project, where they differ from the host's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectSettings {
     /// The model of new sessions.
     pub model: Option<ModelRef>,
     /// The agent of new sessions.
     pub agent: Option<String>,
-    /// The host's own with those of files; `None`: only the host's own.
+    /// The host's own agents plus those of files; `None`: only the host's own.
     pub agents: Option<Agents>,
-    /// What runs without a question.
+    /// The approval level.
     pub approval: Option<Approval>,
-    /// Model calls per turn.
+    /// The most model calls per turn.
     pub max_steps: Option<u32>,
-    /// Beside those of the host's configuration.
+    /// Rules beside those of the host's configuration.
     pub rules: Arc<[Rule]>,
-    /// The same.
+    /// Hooks beside those of the host's configuration.
     pub hooks: Hooks,
-    /// What its files name and its user consented to.
+    /// Servers that the project's files name and the user consented to.
     pub servers: Vec<ServerEntry>,
-    /// What they name beside that.
+    /// Servers that the files name without consent so far.
     pub waiting_servers: Vec<WaitingServer>,
-    /// What people are told when a session begins.
+    /// What people read when a session begins.
     pub notices: Vec<ProjectNotice>,
 }
 
-/// One of them.
+/// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectNotice {
-    /// What is asked, in a line.
+    /// The question in one line.
     pub title: String,
     /// What the project would change, file by file.
     pub description: String,
 }
 
-/// What a person is asked before a project's own configuration counts.
+/// The question to a person before a project's own configuration applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConsentRequest {
-    /// Every link followed.
+    /// The project's directory, with all links resolved.
     pub project: PathBuf,
-    /// What the files hold, or what of it is new, as Markdown.
+    /// What the files hold, or only what is new in them, as Markdown.
     pub text: String,
-    /// What is agreed to.
+    /// What the person consents to.
     pub content: TrustContent,
 }
 
@@ -62,13 +62,13 @@ pub struct ConsentRequest {
 pub enum ConsentAnswer {
     /// The project's configuration may be used.
     Given,
-    /// It may not.
+    /// It may not be used.
     Declined,
 }
 
-/// Which projects have a configuration of their own, and which of them are trusted.
+/// Knows which projects have a configuration of their own, and which of them are trusted.
 pub trait Projects: Send + Sync + Debug {
-    /// Reads a few small files: whoever opens a session waits for it.
+    /// Reads a few small files; opening a session waits for it.
     fn settings(&self, root: &Path) -> BoxFuture<'static, ProjectSettings>;
 
     /// What consent is missing for; `None`: for nothing, or for more than can be shown.
@@ -76,12 +76,12 @@ pub trait Projects: Send + Sync + Debug {
         Box::pin(std::future::ready(None))
     }
 
-    /// The same, unless somebody was asked about this content already.
+    /// The same, unless a person was already asked about this content.
     fn consent_to_ask(&self, root: &Path) -> BoxFuture<'static, Option<ConsentRequest>> {
         self.consent(root)
     }
 
-    /// Keeps an answer. The error is for people.
+    /// Stores an answer. The error is for people.
     fn decide(
         &self,
         _request: ConsentRequest,

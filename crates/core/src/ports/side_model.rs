@@ -1,5 +1,5 @@
-//! A small model that answers beside the conversation, for a tool whose server asks for one. It is shown
-//! nothing of the session and has no tools.
+//! A small model that answers beside the conversation, for a tool whose server asks for one. It sees nothing of
+//! the session and has no tools.
 
 use std::fmt::Debug;
 
@@ -7,25 +7,25 @@ use super::BoxFuture;
 use super::delegate::Permit;
 use crate::part::Role;
 
-/// What is asked.
+/// A question to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideQuestion {
-    /// What it is told before everything else.
+    /// The system prompt.
     pub system: String,
-    /// In order; at least one.
+    /// The messages in order; at least one.
     pub messages: Vec<(Role, String)>,
-    /// What is behind them is cut off.
+    /// The most tokens of the answer; the rest is cut off.
     pub answer_tokens: u64,
 }
 
-/// What a model said to a question beside the conversation.
+/// A model's answer beside the conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SideAnswer {
-    /// What it said.
+    /// The text.
     pub text: String,
-    /// Who said it.
+    /// The model that answered.
     pub model: String,
-    /// All that the call used; estimated where it was not counted.
+    /// All tokens that the call used; estimated if they were not counted.
     pub tokens: u64,
     /// Why it ended.
     pub end: SideAnswerEnd,
@@ -34,15 +34,15 @@ pub struct SideAnswer {
 /// Why an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideAnswerEnd {
-    /// It is whole.
+    /// It is complete.
     Complete,
-    /// It was longer than was asked for.
+    /// It reached the limit of tokens.
     Cut,
 }
 
-/// What it used counts for the session.
+/// Asks a small model. Its usage counts for the session.
 pub trait SideModel: Send + Sync + Debug {
-    /// With the user's word for this very question, whatever rules say; `permit` is how they are asked. The
-    /// error is for whoever asked. Dropping the future ends the call.
+    /// Asks, if the user permits this very question, whatever rules say; `permit` is what the user sees. The
+    /// error is for the party that asked. Dropping the future ends the call.
     fn ask(&self, permit: Permit, question: SideQuestion) -> BoxFuture<'static, Result<SideAnswer, String>>;
 }

@@ -1,5 +1,5 @@
-//! Files before and after a call, as the core sees them: kept by who changes them, moved by who can. Reads and
-//! writes no file.
+//! Contents of files before and after a call, as the core sees them: tools keep them, a `FileMover` restores
+//! them. Reads and writes no file.
 
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -9,32 +9,33 @@ use super::BoxFuture;
 use super::tool::Site;
 use crate::snapshot::{CallSnapshot, FileMove, FileState, SnapshotShelf};
 
-/// What a call that changes files tells before it does.
+/// What a call that changes files reports before it does.
 pub trait SnapshotSink: Send + Sync + Debug {
-    /// Keeps a content and gives its SHA-256 (hex). `Err` says why it is not kept; the call may go on all the
-    /// same.
+    /// Stores a content and returns its SHA-256 (hex). `Err` says why it was not stored; the call may continue
+    /// nevertheless.
     fn keep(&self, content: Vec<u8>) -> BoxFuture<'_, Result<String, String>>;
-    /// Stores what the call is about to change; it may go on when this has returned without an error. Told
-    /// again, it replaces what was told before.
+    /// Stores what the call is about to change; the call may continue once this returns without an error. A
+    /// second report replaces the first.
     fn record(&self, snapshot: CallSnapshot) -> BoxFuture<'_, Result<(), String>>;
 }
 
-/// What became of a file that was to be moved.
+/// What happened to a file that had to be moved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MoveOutcome {
-    /// It holds now what it was to hold.
+    /// It now has the wanted content.
     Moved,
-    /// It holds that already.
+    /// It had the wanted content already.
     Unneeded,
-    /// It holds something else than it was expected to, and is left as it is.
+    /// It has other content than expected, and was left alone.
     Conflict(String),
-    /// It could not be done; it is left as it is.
+    /// It could not be moved, and was left alone.
     NotCovered(String),
 }
 
-/// Moves files back and forth. Each is what it was or what it is to be, never something between.
+/// Moves files between two states. Each file always has its old or its new content, never something in between.
 pub trait FileMover: Send + Sync + Debug {
-    /// One outcome for each, in the same order. What a file held before it was moved is kept on the shelf.
+    /// One outcome for each file, in the same order. Keeps the previous content of each moved file on the
+    /// shelf.
     fn move_files(
         &self,
         site: Site,
@@ -42,6 +43,6 @@ pub trait FileMover: Send + Sync + Debug {
         moves: Vec<FileMove>,
     ) -> BoxFuture<'_, Vec<MoveOutcome>>;
 
-    /// What is on the disk at these paths now, in the same order; `None` where that is not known.
+    /// The current state of these paths on disk, in the same order; `None` if it is unknown.
     fn look_at(&self, site: Site, paths: Vec<PathBuf>) -> BoxFuture<'_, Vec<Option<FileState>>>;
 }

@@ -1,4 +1,4 @@
-//! Storage: rows, the run log, leases and blobs. One start for writing (`commit`), pages for reading.
+//! Storage: rows, the run log, leases and blobs. Writing starts with `commit`; reading goes by pages.
 
 use std::fmt::{self, Debug};
 use std::path::PathBuf;
@@ -19,40 +19,40 @@ pub use listing::{ListedSessions, SessionQuery};
 pub use rows::{LogSegment, MessageRow, PartRow, SessionPatch, SessionRow, UsageTotals};
 pub use spans::{ConversationCopy, SeqSpan, SpanContent, SpanMessages};
 
-/// Why a store did not do what it was asked for.
+/// Why a store could not do what was asked of it.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[allow(missing_docs, reason = "each says in its message what it means")]
 pub enum StoreError {
     /// Disk full, I/O error, read-only: the same call may succeed later.
     #[error("the session store can't be written or read: {0}")]
     Unavailable(String),
-    /// The lease moved: another process owns the session now.
+    /// The lease has moved: another process owns the session now.
     #[error("session {0} is owned by another process now")]
     Fenced(SessionId),
     #[error("{0} exists already with other content")]
     Conflict(String),
     #[error("the session store holds something this version can't read: {0}")]
     Corrupt(String),
-    /// The file itself is broken.
+    /// The database file itself is damaged.
     #[error("{} is damaged ({reason}); `attache doctor` says what to do", .database.display())]
     Damaged { database: PathBuf, reason: String },
 }
 
-/// What a store answers.
+/// The result of a store's methods.
 pub type StoreResult<T> = Result<T, StoreError>;
 
-/// Grows by one each time a session's lease is taken; a write under an older one is refused.
+/// Grows by one each time a process takes a session's lease; the store refuses a write under an older epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Epoch(pub i64);
 
-/// Which model, as rows and messages name it.
+/// A model, as rows and messages name it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ModelRef {
-    /// As the configuration names the provider.
+    /// The provider's name in the configuration.
     pub provider_id: String,
-    /// As the provider names the model.
+    /// The provider's name for the model.
     pub model_id: String,
-    /// One of its ways to work, such as a thought level.
+    /// A variant of it, such as a thought level.
     pub variant: Option<String>,
 }
 
@@ -62,19 +62,19 @@ impl ModelRef {
         Self { provider_id: provider_id.into(), model_id: model_id.into(), variant: None }
     }
 
-    /// The same provider and model; how much it is to think may differ.
+    /// Whether both are the same provider and model; their thought levels may differ.
     pub fn names_same_model(&self, other: &Self) -> bool {
         self.provider_id == other.provider_id && self.model_id == other.model_id
     }
 
-    /// The model alone.
+    /// The same model without a variant.
     #[must_use]
     pub fn without_variant(&self) -> Self {
         Self::new(&self.provider_id, &self.model_id)
     }
 }
 
-/// `provider/model`, with `#variant` where there is one: how people and clients name it.
+/// `provider/model`, with `#variant` if it has one: the name for people and clients.
 impl fmt::Display for ModelRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.provider_id, self.model_id)?;
@@ -88,84 +88,83 @@ impl fmt::Display for ModelRef {
 /// One change of the rows. All changes of a batch become visible together or not at all.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// `Conflict` when the id exists.
+    /// `Conflict` if the id exists.
     CreateSession(Box<SessionRow>),
     /// Changes the row of the session.
     PatchSession(SessionPatch),
-    /// Rows, log, lease and queued messages of this session; its children keep their rows with `parent_id` as
-    /// it was.
+    /// Deletes rows, log, lease and queued messages of this session; its children keep their rows and their
+    /// `parent_id`.
     DeleteSession,
-    /// `Conflict` when the id exists (in any session).
+    /// `Conflict` if the id exists (in any session).
     InsertMessage(MessageRow),
-    /// seq when given; metadata merged key by key, a null removes the key. An unknown id is `Corrupt`.
+    /// Sets seq if given; merges metadata key by key, where a null removes the key. An unknown id is `Corrupt`.
     PatchMessage {
         /// The message.
         id: MessageId,
-        /// Its place from now on, where it gets one.
+        /// Its new place, if it gets one.
         seq: Option<i64>,
-        /// All of its metadata, in the place of those before.
+        /// The keys to set or remove.
         metadata: MessageMeta,
         /// In milliseconds since 1970.
         updated_at: i64,
     },
-    /// Insert, or update by id (kind, data, tool columns, updated_at).
+    /// Inserts, or updates by id (kind, data, tool columns, updated_at).
     PutPart(PartRow),
-    /// The parts of a message from this index on. For one that waits and was edited: nothing that was said is
-    /// dropped. An unknown message is `Corrupt`.
+    /// Deletes the parts of a message from this index on; only for a waiting message that was edited, so that
+    /// nothing said is lost. An unknown message is `Corrupt`.
     DropParts {
         /// The message.
         message_id: MessageId,
-        /// The first part that goes.
+        /// The first part to delete.
         from: i64,
     },
-    /// Messages that took their place and are visible get `hidden_at`; those outside of the span stay as they
-    /// are.
+    /// Sets `hidden_at` on visible messages in the span that have a seq.
     HideMessages {
         /// Which messages.
         span: SeqSpan,
-        /// When; names the rewind.
+        /// When; identifies the rewind.
         hidden_at: i64,
         /// In milliseconds since 1970.
         updated_at: i64,
     },
-    /// Takes `hidden_at` from the messages of the span that have this very one.
+    /// Removes `hidden_at` from the messages of the span that have exactly this one.
     ShowMessages {
         /// Which messages.
         span: SeqSpan,
-        /// Of the rewind that is taken back.
+        /// Identifies the rewind to undo.
         hidden_at: i64,
         /// In milliseconds since 1970.
         updated_at: i64,
     },
-    /// The visible messages of another session with their parts, into one that this batch creates: at the same
-    /// seq, under new ids, with the sums of what they used.
+    /// Copies the visible messages of another session with their parts into one that this batch creates: at the
+    /// same seq, under new ids, with the sums of their usage.
     CopyConversation(ConversationCopy),
-    /// Keeps a system prompt, once for all messages that name it.
+    /// Stores a system prompt once for all messages that refer to it.
     PutSystemPrompt {
-        /// Names it.
+        /// The digest by which messages refer to it.
         digest: String,
         /// The whole prompt.
         body: String,
     },
-    /// Goes on with the run log.
+    /// Appends to the run log.
     AppendLog(LogSegment),
-    /// Drops whole segments that end before this index.
+    /// Deletes whole segments that end before this index.
     TrimLog {
-        /// The first place that stays.
+        /// The first index that stays.
         before: u64,
     },
-    /// A turn is live from now on: recorded so that the next owner finds it.
+    /// A turn is live from now on; recorded so that the next owner finds it.
     BeginRun(LiveRun),
-    /// No run is under way any more.
+    /// No run is live any more.
     EndRun,
-    /// Gives the lease back; only with a fence.
+    /// Releases the lease; only with a fence.
     ReleaseLease,
 }
 
-/// The turn that is under way: where its part of the log starts and which messages it joins.
+/// The turn that is live: where its part of the log starts and which messages it joins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveRun {
-    /// The prompt that is answered.
+    /// The prompt that it answers.
     pub user_message_id: MessageId,
     /// The answer.
     pub message_id: MessageId,
@@ -179,12 +178,12 @@ pub struct LiveRun {
 /// Changes of one session that are committed in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
-    /// Whose rows they change.
+    /// The session whose rows they change.
     pub session_id: SessionId,
-    /// Refused as `Fenced` when this process does not hold the lease at this epoch. `None` for creation and
-    /// deletion only.
+    /// The batch is refused as `Fenced` if this process does not hold the lease at this epoch. `None` only for
+    /// creation and deletion.
     pub fence: Option<Epoch>,
-    /// All or none of them.
+    /// Applied all or not at all.
     pub changes: Vec<Change>,
 }
 
@@ -192,7 +191,7 @@ pub struct Batch {
 /// must be quick and must not block.
 pub type Done = Box<dyn FnOnce(StoreResult<()>) + Send>;
 
-/// What a session adds up to when it is opened; read in one transaction.
+/// The state of a session when it is opened; read in one transaction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionRecord {
     /// The session's own row.
@@ -201,7 +200,7 @@ pub struct SessionRecord {
     pub last_seq: i64,
     /// One past the last index in the log, 0 if it is empty.
     pub next_index: u64,
-    /// The run that is under way, or was when its process ended.
+    /// The run that is live, or was when its process ended.
     pub live_run: Option<LiveRun>,
     /// Unfired messages (queued_at set, seq null, queue_canceled_at not set) in firing order: queued_at, then
     /// id.
@@ -212,14 +211,14 @@ pub struct SessionRecord {
     pub owner: Owner,
 }
 
-/// Who may write to a session now.
+/// The process that may write to a session now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// Nobody.
+    /// No process.
     Nobody,
-    /// The lease is ours.
+    /// This process.
     Us,
-    /// Another process that lives.
+    /// Another living process.
     Other,
     /// A process that is gone; its lease can be taken.
     Dead,
@@ -237,7 +236,7 @@ pub struct RowCursor {
 /// Which rows of a conversation to read, in order of seq and part index; hidden messages are left out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowRange {
-    /// Where the page before ended; `None`: from the beginning.
+    /// Where the previous page ended; `None`: from the beginning.
     pub after: Option<RowCursor>,
     /// Only messages with a smaller seq.
     pub before_seq: Option<i64>,
@@ -245,24 +244,24 @@ pub struct RowRange {
     pub max_bytes: usize,
 }
 
-/// Some messages with some of their parts. A message cut by the page border comes again on the next page with
+/// Some messages with some of their parts. A message cut at the end of a page comes again on the next page with
 /// its further parts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RowPage {
     /// Messages with their parts, in order.
     pub messages: Vec<(MessageRow, Vec<PartRow>)>,
-    /// `None` when nothing follows.
+    /// `None` if nothing follows.
     pub next: Option<RowCursor>,
 }
 
 /// A message with its parts.
 pub type StoredMessage = (MessageRow, Vec<PartRow>);
 
-/// Keeps rows and the run log. What a commit says is there when it is done, or not at all.
+/// Stores rows and the run log. A batch is stored completely or not at all.
 pub trait Store: Send + Sync + Debug {
     /// Queues the batch for the next group commit. Batches of one session are committed in the order given.
     fn commit(&self, batch: Batch, done: Done);
-    /// One session; `None`: there is none of that id.
+    /// One session; `None` if the id is unknown.
     fn session(&self, id: &SessionId) -> BoxFuture<'static, StoreResult<Option<SessionRecord>>>;
     /// Rows of sessions, the latest first.
     fn list_sessions(&self, query: SessionQuery) -> BoxFuture<'static, StoreResult<Vec<SessionRow>>>;
@@ -277,7 +276,8 @@ pub trait Store: Send + Sync + Debug {
         before_seq: i64,
         limit: usize,
     ) -> BoxFuture<'static, StoreResult<Vec<StoredMessage>>>;
-    /// Counts the messages of a span and gives their parts of one kind, without reading anything else of them.
+    /// Counts the messages of a span and returns their parts of one kind, without reading anything else of
+    /// them.
     fn span(
         &self,
         session: &SessionId,
@@ -296,15 +296,15 @@ pub trait Store: Send + Sync + Debug {
     ) -> BoxFuture<'static, StoreResult<Vec<LogSegment>>>;
 }
 
-/// What came of asking for a lease.
+/// The outcome of a request for a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LeaseGrant {
-    /// Ours at this epoch. `moved` when somebody else took it since the epoch the caller knew: what it has in
-    /// memory is stale. Never for a caller that knew none.
+    /// The lease is ours at this epoch. `moved` if another process took it since the epoch that the caller
+    /// knew: the caller's memory is stale. Never for a caller that knew none.
     Granted {
-        /// To be named with every write.
+        /// The epoch to name in every write.
         epoch: Epoch,
-        /// Somebody else has had it meanwhile.
+        /// Another process has held it meanwhile.
         moved: bool,
     },
     /// A living process holds it.
@@ -313,10 +313,10 @@ pub enum LeaseGrant {
     UnknownSession,
 }
 
-/// Which process may write to a session: one at a time.
+/// Which process may write to a session; only one at a time.
 pub trait Leases: Send + Sync + Debug {
-    /// Takes the lease unless a living process holds it; `known` is the epoch of what the caller has in memory.
-    /// Taking a lease that is ours already grants the same epoch.
+    /// Takes the lease unless a living process holds it; `known` is the epoch of the caller's memory. Taking a
+    /// lease that is ours already grants the same epoch.
     fn acquire(
         &self,
         session: &SessionId,

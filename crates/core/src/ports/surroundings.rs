@@ -1,4 +1,4 @@
-//! What the machine says of a workspace, for the system prompt. Changes nothing.
+//! What this machine knows about a workspace, for the system prompt. Changes nothing.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,11 +10,10 @@ use crate::instructions::FoundInstructions;
 use crate::skills::{Skill, Skills};
 use crate::watchdog::ReadRules;
 
-/// What can be seen at once.
+/// What a quick look shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkspaceLook {
-    /// The state of version control in a few words (`branch main`, `no repository`); `None` when it can't be
-    /// told.
+    /// The state of version control in a few words (`branch main`, `no repository`); `None` if it is unknown.
     pub git: Option<String>,
     /// Instructions of the user and the project.
     pub instructions: FoundInstructions,
@@ -25,7 +24,7 @@ pub struct WorkspaceLook {
 pub struct FoundKnowledge {
     /// Skills of the user and the project.
     pub skills: Skills,
-    /// Those that win first, each name once.
+    /// Commands; each name once, the one with precedence.
     pub templates: Vec<CommandTemplate>,
     /// Files that are not used, each with its reason: for the user.
     pub left_out: Vec<String>,
@@ -33,17 +32,18 @@ pub struct FoundKnowledge {
     pub notes: Vec<String>,
 }
 
-/// What lies around a session on this machine: instructions, skills, version control.
+/// What surrounds a session on this machine: instructions, skills, version control.
 pub trait Surroundings: Send + Sync + Debug {
-    /// Reads a few files and runs nothing: every turn waits for it. `rules` say what may not be read.
+    /// Reads a few files and runs nothing, because every turn waits for it. `rules` say which files it may not
+    /// read.
     fn look(&self, workspace: Arc<Workspace>, rules: Option<ReadRules>) -> BoxFuture<'static, WorkspaceLook>;
 
-    /// What differs from the last commit in a few words (`2 files changed, 1 untracked`, `nothing`); `None`
-    /// when that can't be found out safely and soon. No turn waits for it.
+    /// What differs from the last commit in a few words (`2 files changed, 1 untracked`, `nothing`); `None` if
+    /// that can't be found out safely and quickly. No turn waits for it.
     fn uncommitted(&self, workspace: Arc<Workspace>) -> BoxFuture<'static, Option<String>>;
 
-    /// The skills and commands of user and project. Asked once per session and process; the first turn waits
-    /// for it.
+    /// The skills and commands of the user and the project. Called once per session and process; the first turn
+    /// waits for it.
     fn knowledge(
         &self,
         _workspace: Arc<Workspace>,
@@ -52,7 +52,7 @@ pub trait Surroundings: Send + Sync + Debug {
         Box::pin(std::future::ready(FoundKnowledge::default()))
     }
 
-    /// What a skill says behind its front matter, or why it can't be read.
+    /// The text of a skill after its front matter, or why it can't be read.
     fn skill_body(&self, skill: Arc<Skill>) -> BoxFuture<'static, Result<Arc<str>, String>> {
         let known = skill.body.get().cloned();
         Box::pin(std::future::ready(known.ok_or_else(|| "nobody can read it here".to_owned())))

@@ -1,5 +1,5 @@
-//! Who measures turns: a host that does gets each span when it has ended, as plain data. A host that does not
-//! has no such port, and nothing is made for it.
+//! Receives measurements of turns: each span as plain data, once it has ended. A host that measures nothing has
+//! no such port, and the core then makes no spans.
 
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
@@ -9,44 +9,44 @@ use sha2::{Digest, Sha256};
 
 use crate::ids::{CallId, MessageId};
 
-/// Takes spans that have ended. Must not wait.
+/// Receives finished spans.
 pub trait Telemetry: Send + Sync + Debug {
-    /// Takes a span that has ended. Never waits: what can't be kept is dropped.
+    /// Takes a finished span. Never waits: drops a span that it can't keep.
     fn take(&self, span: FinishedSpan);
 
-    /// Whether texts of people, models and tools are put into spans.
+    /// Whether spans may contain texts of people, models and tools.
     fn content(&self) -> ContentPolicy;
 }
 
-/// Whether spans say what was said.
+/// Whether spans contain what was said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentPolicy {
-    /// They do not.
+    /// No.
     Withheld,
-    /// They do.
+    /// Yes.
     Sent,
 }
 
-/// All that happens because of one prompt.
+/// The id of everything that happens because of one prompt.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TraceId(pub [u8; 16]);
 
-/// One span of a trace; never 0.
+/// The id of one span in a trace; never 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(pub [u8; 8]);
 
-/// A span that others can hang below.
+/// A span that can be the parent of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpanContext {
-    /// Of the turn.
+    /// The trace, which is that of the turn.
     pub trace_id: TraceId,
-    /// Of this span.
+    /// The span.
     pub span_id: SpanId,
 }
 
 impl SpanContext {
-    /// The span of the turn that this message answers with. By the id alone, so that a process that goes on
-    /// with the turn of another one adds to the same trace.
+    /// The span of the turn whose answer is this message. Derived from the id alone, so that a process that
+    /// continues the turn of another adds to the same trace.
     pub fn of_turn(answer: &MessageId) -> Self {
         let digest = Sha256::digest(answer.as_str().as_bytes());
         let (mut trace_id, mut span_id) = ([0; 16], [0; 8]);
@@ -55,7 +55,7 @@ impl SpanContext {
         Self { trace_id: TraceId(trace_id), span_id: SpanId(span_id) }
     }
 
-    /// The span of a call in that turn, in the same way: the turns of a subagent name it.
+    /// The span of a call in that turn, derived in the same way, so that a subagent's turns can name it.
     pub fn of_call(answer: &MessageId, call: &CallId) -> Self {
         let digest =
             Sha256::new().chain_update(answer.as_str()).chain_update([0]).chain_update(call.as_str());
@@ -65,58 +65,58 @@ impl SpanContext {
     }
 }
 
-/// Something that took its time.
+/// Something that took time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FinishedSpan {
     /// What it was.
     pub name: Cow<'static, str>,
-    /// Whether we did it or waited for somebody.
+    /// Whether we did the work or waited for another party.
     pub kind: SpanKind,
-    /// Where it hangs.
+    /// Its trace and its id.
     pub context: SpanContext,
-    /// `None`: it is the whole trace.
+    /// `None`: it is the root of the trace.
     pub parent: Option<SpanId>,
-    /// Spans of other traces that it happens for.
+    /// Spans of other traces that caused it.
     pub links: Vec<SpanContext>,
     /// Milliseconds since 1970.
     pub started_at: i64,
     /// In milliseconds since 1970.
     pub ended_at: i64,
-    /// What is known of it.
+    /// Facts about it.
     pub attributes: Vec<(&'static str, SpanValue)>,
     /// How it ended.
     pub status: SpanStatus,
 }
 
 impl FinishedSpan {
-    /// One of its attributes.
+    /// The attribute with this key.
     pub fn attribute(&self, key: &str) -> Option<&SpanValue> {
         self.attributes.iter().find(|(known, _)| *known == key).map(|(_, value)| value)
     }
 }
 
-/// Whether we did it or waited for somebody.
+/// Whether we did the work or waited for another party.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     /// We did it.
     Internal,
-    /// A request to somebody else.
+    /// A request to another party.
     Client,
 }
 
 /// How something ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpanStatus {
-    /// As OpenTelemetry has it: only failures say more.
+    /// No failure; OpenTelemetry uses this value for that.
     Unset,
-    /// The words are content as well: they may quote a file or a prompt.
+    /// The message is content as well: it may quote a file or a prompt.
     Failed {
-        /// Why, where that may be told.
+        /// The message, if it may be told.
         words: Option<String>,
     },
 }
 
-/// What an attribute says.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpanValue {
     /// A text.
@@ -127,9 +127,9 @@ pub enum SpanValue {
     Integer(i64),
     /// A number.
     Number(f64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// What people, models or tools said. Only where content is wanted; secrets are still in it.
+    /// What people, models or tools said. Only present if content is wanted; secrets are still in it.
     Content(Value),
 }
 

@@ -26,38 +26,38 @@ pub use identity::ToolIdentity;
 pub use presentation::{DeniedWithin, Location, OutcomeMetadata, Presentation, Shown, ToolKind};
 pub use source::{FixedTools, ToolSource, ToolSources};
 
-/// Whether a call can change anything; decides what may run side by side.
+/// Whether a call can change anything; decides which calls may run at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Runs beside others of its kind.
+    /// Runs at the same time as other calls of this kind.
     ReadOnly,
-    /// Changes what the session keeps for itself: its tasks, what it has started. Needs no permission, but runs
-    /// in its order.
+    /// Changes only the session's own state: its tasks, what it has started. Needs no permission, but runs in
+    /// order.
     SessionOnly,
     /// Changes something outside of the conversation.
     Mutates,
 }
 
-/// What a tool is. Cheap to clone: what is long is shared.
+/// Describes a tool. Cheap to clone: clones share the long fields.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
-    /// How models, rules and clients name it; unique in a session. Letters, digits, `_` and `-`, 64 at most:
-    /// what every provider takes.
+    /// The name for models, rules and clients; unique in a session. At most 64 letters, digits, `_` and `-`:
+    /// every provider accepts that.
     pub id: Arc<str>,
-    /// What the model is told of it.
+    /// The description for the model.
     pub description: Arc<str>,
     /// JSON Schema of the arguments; every agent's offer shares it.
     pub parameters: Arc<Value>,
-    /// How its calls are drawn.
+    /// How clients show its calls.
     pub kind: ToolKind,
     /// What its calls can change.
     pub effect: Effect,
-    /// Shown by other means (`todo` is a plan): clients get no tool call for it.
+    /// Clients get no tool call for it, because they see it in another form (`todo` is a plan).
     pub hidden: bool,
 }
 
 impl ToolSpec {
-    /// One that is shown; `parameters` is the JSON Schema of its arguments.
+    /// A tool whose calls are shown; `parameters` is the JSON Schema of its arguments.
     pub fn new(id: &str, description: &str, parameters: Value, kind: ToolKind, effect: Effect) -> Self {
         let (id, description) = (id.into(), description.into());
         Self { id, description, parameters: Arc::new(parameters), kind, effect, hidden: false }
@@ -74,26 +74,26 @@ impl ToolSpec {
     }
 }
 
-/// A call that has been understood: what it would touch and how it looks before it runs.
+/// A call whose arguments are understood: what it would touch and how it looks before it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ToolPlan {
     /// What the call would touch.
     pub accesses: Vec<Access>,
     /// Title, kind, locations, diff preview.
     pub presentation: Presentation,
-    /// What a person is asked instead of running the call; it runs only where no one can answer.
+    /// What a person is asked instead of running the call; the call runs only if no person can answer.
     pub questions: Vec<Question>,
-    /// The agent for which the session would leave its mode: a person decides, whatever else would pass.
+    /// The agent that the session would change to: a person decides, even if rules would let the call pass.
     pub proposes: Option<Arc<str>>,
-    /// Why the call would fail. Told instead of running it, and only if the accesses pass: it may tell what a
-    /// file holds.
+    /// Why the call would fail. The model gets this instead of a run, but only if the accesses pass, because it
+    /// may tell what a file holds.
     pub problem: Option<String>,
-    /// What the model is told beside whatever comes of the call.
+    /// A text for the model beside the result of the call.
     pub note: Option<String>,
 }
 
 impl ToolPlan {
-    /// A call that would run once its accesses pass.
+    /// A call that runs once its accesses pass.
     pub fn new(accesses: Vec<Access>, presentation: Presentation) -> Self {
         Self { accesses, presentation, questions: Vec::new(), proposes: None, problem: None, note: None }
     }
@@ -103,7 +103,7 @@ impl ToolPlan {
         Self { proposes: Some(agent.into()), ..Self::new(Vec::new(), presentation) }
     }
 
-    /// A call that is known to fail, and what was read to find that out.
+    /// A call that is known to fail, with the accesses that reading needed to find that out.
     pub fn failing(read: Vec<Access>, presentation: Presentation, problem: String) -> Self {
         Self { problem: Some(problem), ..Self::new(read, presentation) }
     }
@@ -114,59 +114,59 @@ impl ToolPlan {
     }
 }
 
-/// The envelope: one result per call.
+/// The one result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolOutcome {
     /// `data` is what the model gets (a string, or JSON).
     Output {
         /// A string, or JSON.
         data: Value,
-        /// How the call looks now.
+        /// How clients show the call now.
         presentation: Presentation,
     },
-    /// A picture for the model. Its bytes are kept for it, and clients are shown it, by the loop.
+    /// A picture for the model. The loop stores its bytes and shows it to clients.
     Picture {
         /// What was found.
         found: FoundPicture,
-        /// How the call looks now.
+        /// How clients show the call now.
         presentation: Presentation,
     },
-    /// The call failed, which the model is told.
+    /// The call failed, and the model learns so.
     Error {
         /// What was wrong, and what to do: for the model.
         text: String,
-        /// How the call looks now; `None`: as before.
+        /// How clients show the call now; `None`: as before.
         presentation: Option<Presentation>,
     },
 }
 
-/// A picture as a tool found it.
+/// A picture that a tool found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundPicture {
-    /// Where it was found.
+    /// Its path.
     pub path: PathBuf,
-    /// By its content.
+    /// Detected from its content.
     pub mime: &'static str,
     /// The whole file.
     pub bytes: Vec<u8>,
-    /// What the tool says beside it, if anything.
+    /// The tool's text beside it; may be empty.
     pub text: String,
 }
 
 /// Where the session works. Fixed at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workspace {
-    /// Whose it is.
+    /// The session that it belongs to.
     pub session_id: SessionId,
-    /// Relative paths are resolved against this.
+    /// The directory that relative paths start from.
     pub root: PathBuf,
     /// Directories that the session may touch beside the root.
     pub additional: Vec<PathBuf>,
-    /// Host-owned, made when first used; reachable without asking.
+    /// Owned by the host and created at first use; calls reach it without a question.
     pub scratch: PathBuf,
-    /// What stays out of reach whatever is granted.
+    /// Paths that stay out of reach, whatever the user grants.
     pub guarded: Arc<Guarded>,
-    /// What a model can load; their directories may be read without asking.
+    /// The skills that a model can load; calls may read their directories without a question.
     pub skills: Arc<Skills>,
 }
 
@@ -184,21 +184,21 @@ pub struct Site {
     pub workspace: Arc<Workspace>,
     /// Directories outside the workspace that the user granted for this call or session.
     pub granted: Arc<[PathBuf]>,
-    /// The paths that were judged, links followed: a call that runs opens no others. `None` while it is
-    /// planned.
+    /// The paths that rules judged, with links followed: a running call opens no others. `None` during
+    /// planning.
     pub judged: Option<Arc<[PathBuf]>>,
-    /// Those of them that the call may write.
+    /// Those of the judged paths that the call may write.
     pub writes: Arc<[PathBuf]>,
-    /// What a call that finds files by itself passes over.
+    /// What a call that searches for files has to skip.
     pub closed: Option<ReadRules>,
-    /// Who does for the session what its editor keeps to itself; `None`: everything happens on this machine.
+    /// Does for the session what its editor keeps to itself; `None`: this machine does everything.
     pub client: Option<Arc<dyn Delegate>>,
     /// What the model has seen of files; tools that read or change one add to it.
     pub seen: Arc<SeenFiles>,
 }
 
 impl Site {
-    /// The roots and nothing else, for who is no call of a model.
+    /// Only the roots, for code that is not a call of a model.
     pub fn of_roots(workspace: Arc<Workspace>) -> Self {
         Self {
             workspace,
@@ -212,28 +212,28 @@ impl Site {
     }
 }
 
-/// How far a call may reach over the network, the least first.
+/// How far a call may reach over the network, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NetworkGrant {
-    /// Its processes don't.
+    /// Its processes have no network.
     Withheld,
-    /// A rule or a person said so; that no question was asked is no grant.
+    /// A rule or a person granted it; that no question was asked is not a grant.
     Granted,
-    /// The user's own word names each host it reaches: a rule of theirs without a wildcard, or an answer. Opens
-    /// hosts that are not of the public internet too.
+    /// The user named each host that it reaches: a rule of theirs without a wildcard, or an answer. Opens hosts
+    /// that are not of the public internet too.
     GrantedByName,
 }
 
-/// Whether the processes of a call may change anything but the session's scratch directory, the least first.
+/// Whether the processes of a call may change anything beyond the session's scratch directory, least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WriteGrant {
-    /// It passed because it is known to read only: what holds commands takes that at its word.
+    /// No: the call passed because it is known to read only, and the sandbox enforces that.
     Withheld,
-    /// A rule, an approval or a person let it pass.
+    /// Yes: a rule, an approval or a person allowed the call.
     Granted,
 }
 
-/// Live progress of a call (what a command has printed so far). The sink decides how often it is passed on.
+/// Live progress of a call (what a command has printed so far). The sink decides how often clients get it.
 pub trait Progress: Send + Sync + Debug {
     /// Replaces what was shown before; called at most every 100 ms by a well-behaved tool.
     fn show(&self, presentation: Presentation);
@@ -241,7 +241,7 @@ pub trait Progress: Send + Sync + Debug {
     fn data(&self, name: &str, data: Value);
 }
 
-/// Everything that a call gets to run with.
+/// Everything that a call needs to run.
 #[derive(Clone, Debug)]
 pub struct ToolRuntime {
     /// Which call it is.
@@ -256,70 +256,71 @@ pub struct ToolRuntime {
     pub commands: Commands,
     /// Told before a file is changed; `None` where no snapshots are kept.
     pub snapshots: Option<Arc<dyn SnapshotSink>>,
-    /// What the result may take of the model's context; tools have bounds of their own beside it.
+    /// How much of the model's context the result may take; a tool may have smaller bounds of its own.
     pub result_bytes: usize,
-    /// Where it tells how far it has come.
+    /// Receives its progress.
     pub progress: Arc<dyn Progress>,
-    /// For a tool that was asked for a model's answer; `None` where there is none.
+    /// For a tool whose server asks a model for an answer; `None` if there is no such model.
     pub side_model: Option<Arc<dyn SideModel>>,
-    /// Fires when the call is to end.
+    /// Cancelled when the call has to end.
     pub cancel: CancellationToken,
 }
 
 /// Something that a model can call.
 pub trait Tool: Send + Sync + Debug {
-    /// What it is. The same as long as the process runs.
+    /// Its description; does not change while the process runs.
     fn spec(&self) -> &ToolSpec;
-    /// How rules name it.
+    /// The name that rules use.
     fn permission(&self) -> &str {
         &self.spec().id
     }
-    /// What it is, as far as that may become something else under the same name: an answer for always is
-    /// about this. `None`: it stays what it is.
+    /// What identifies the tool if its definition can change under the same name: an "always" answer applies to
+    /// this. `None`: it never changes.
     fn identity(&self) -> Option<ToolIdentity> {
         None
     }
-    /// Whether its calls are for a person to answer: not offered where there is none.
+    /// Whether a person has to answer its calls: it is not offered if there is none.
     fn needs_person(&self) -> bool {
         self.without_person().is_some()
     }
-    /// For such a tool: the answer to a call of it where there is none, whatever its arguments are.
+    /// For such a tool: the result of any call if there is no person.
     fn without_person(&self) -> Option<&'static str> {
         None
     }
-    /// Whether its results are pictures: not offered to a model that takes none.
+    /// Whether its results are pictures: it is not offered to a model that accepts none.
     fn needs_images(&self) -> bool {
         false
     }
-    /// Whether it is only offered once it was searched for, where there are many such tools.
+    /// Whether it is offered only after a search, if there are many such tools.
     fn is_searchable(&self) -> bool {
         false
     }
-    /// Not offered in a session without skills.
+    /// Whether it is left out of sessions without skills.
     fn needs_skills(&self) -> bool {
         false
     }
-    /// Whether its calls tell `ToolRuntime::snapshots` what they change before they do. Of a tool that does
-    /// not, and changes something, a rewind says that this is not known.
+    /// Whether its calls tell `ToolRuntime::snapshots` what they will change. A rewind reports the changes of
+    /// other mutating tools as unknown.
     fn tells_changes(&self) -> bool {
         false
     }
-    /// What one call can change, where not all of its calls are alike: decides what runs side by side and what
-    /// a rewind says of it. Whether it needs a permission is the spec's.
+    /// What one call can change, for tools whose calls differ: decides which calls run at the same time and
+    /// what a rewind says about it. Whether calls need a permission is up to the spec.
     fn effect_of(&self, _input: &Value) -> Effect {
         self.spec().effect
     }
-    /// Understands the arguments without touching anything but reads for the preview. An `Err` is the tool
-    /// error for the model: it names the field.
+    /// Understands the arguments and touches nothing, except that it may read for the preview. `Err` is the
+    /// tool error for the model and names the field.
     fn plan(&self, input: &Value, site: &Site) -> BoxFuture<'_, Result<ToolPlan, String>>;
     /// Runs an allowed call. Must return soon after `cancel` fires (2.5 s at the latest) and leave no process
     /// behind.
     fn run(&self, input: Value, runtime: ToolRuntime) -> BoxFuture<'_, ToolOutcome>;
-    /// What the model has to know of earlier calls, and did not ask for; each once.
+    /// What the model has to know about earlier calls without having asked; each piece of news is returned
+    /// once.
     fn news(&self, _session: &SessionId) -> Option<String> {
         None
     }
-    /// The session is closed, or its host ends: what still runs for it ends. Must return within half a second.
+    /// The session is closed or its host ends: stops what still runs for it. Must return within half a second.
     fn session_ended<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, ()> {
         Box::pin(std::future::ready(()))
     }

@@ -1,5 +1,5 @@
-//! Attachments on their way in: their types by content, their pictures as providers take them. What no provider
-//! would take is refused here, with words that say what to do.
+//! Attachments on their way in: detects their types from the content and fits pictures for providers. Refuses
+//! what no provider would accept, with advice for the user.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,8 +13,8 @@ use crate::ports::model::ModelInfo;
 use crate::ports::pictures::Pictures;
 use crate::ports::store::Blobs;
 
-/// Judges what comes along before anything is stored, and brings it into the form in which it is kept. The same
-/// prompt becomes the same parts again. Without a model it is not known what it takes.
+/// Checks attachments before anything is stored, and converts them to their stored form. The same prompt always
+/// gives the same parts. Without a model, nothing says which files it would accept.
 pub(crate) async fn take(
     hub: &hub::Shared,
     session: &SessionId,
@@ -22,7 +22,8 @@ pub(crate) async fn take(
     parts: &mut [Part],
 ) -> Result<(), HubError> {
     if let Some(model) = model {
-        // Most are refused here, before anything is looked at; what a file really is shows later.
+        // Refuses most early, by the declared type, before looking at any content; the real type of a file
+        // shows later.
         let by_kind =
             |info: &ModelInfo, mime: &str| Kind::of(mime).is_some_and(|kind| kind.is_taken_by(info));
         check_by(hub, parts, model, &by_kind)?;
@@ -35,7 +36,7 @@ pub(crate) async fn take(
     }
 }
 
-/// Whether the model takes every file of a prompt that is kept already.
+/// Whether the model accepts every file of a prompt that is stored already.
 pub(crate) fn check(hub: &hub::Shared, parts: &[Part], model: &ModelInfo) -> Result<(), HubError> {
     check_by(hub, parts, model, &|info, mime| match info.foreign_agent() {
         Some(_) => Kind::of(mime).is_some_and(|kind| kind.is_taken_by(info)),
@@ -53,12 +54,12 @@ fn check_by(
     media::check(parts, model, models, takes).map_err(|error| HubError::Invalid(error.to_string()))
 }
 
-/// Where attachments go.
+/// Stores and converts the attachments of one prompt.
 #[derive(Clone, Copy, Debug)]
 struct Intake<'a> {
     session: &'a SessionId,
     blobs: &'a dyn Blobs,
-    /// `None`: pictures are taken as they are.
+    /// `None`: pictures stay unchanged.
     pictures: Option<&'a dyn Pictures>,
 }
 
@@ -109,7 +110,8 @@ enum IntakeError {
     Hub(HubError),
 }
 
-/// What the content is; `None`: what was declared holds. An error when it can't be what the block says.
+/// The type of the content; `None`: the declared type holds. An error if the content can't be what the block
+/// says.
 fn real_type(data: &str, declared: &str, block: Option<Block>) -> Result<Option<&'static str>, String> {
     let found = sniff::media_type(&head(data));
     let kind = found.and_then(Kind::of);
@@ -123,14 +125,14 @@ fn real_type(data: &str, declared: &str, block: Option<Block>) -> Result<Option<
             Err(format!("is sent as audio, but it is {other}"))
         }
         (Some(Block::Audio), _) => Ok(found),
-        // An embedded file may be anything. What claims to be for a model's eyes or ears, or claims nothing, is
-        // looked at.
+        // An embedded file may be anything. Only look at one that claims to be a picture or a sound, or that
+        // claims nothing.
         (None, _) if Kind::of(declared).is_some() || declared == "application/octet-stream" => Ok(found),
         (None, _) => Ok(None),
     }
 }
 
-/// The first bytes of what is in base64.
+/// The first bytes of a base64 text.
 fn head(data: &str) -> Vec<u8> {
     const DIGITS: usize = sniff::HEAD_BYTES.div_ceil(3) * 4;
     let end = data.len().min(DIGITS);

@@ -1,5 +1,5 @@
-//! Files in a prompt that are for a model's eyes and ears: how a part remembers what it was sent as, and
-//! whether a model takes it.
+//! Pictures, sounds and PDFs in a prompt: how a part remembers its original form, and whether a model accepts
+//! it.
 
 use serde_json::{Map, Value, json};
 use thiserror::Error;
@@ -11,7 +11,7 @@ use crate::part::Part;
 use crate::picture::{self, Picture};
 use crate::ports::model::ModelInfo;
 
-/// A prompt block of its own kind. Embedded resources are none.
+/// A prompt block of its own type. Embedded resources are not among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Block {
     /// A picture.
@@ -21,7 +21,7 @@ pub enum Block {
 }
 
 impl Block {
-    /// As the protocol names it.
+    /// The name in the protocol.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Image => "image",
@@ -29,13 +29,13 @@ impl Block {
         }
     }
 
-    /// The kind of that name.
+    /// The block with that name.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Image, Self::Audio].into_iter().find(|block| block.as_str() == text)
     }
 }
 
-/// What a model may be given natively.
+/// Kinds of files that a model may get natively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Pictures.
@@ -47,7 +47,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// `None` for what no model is given natively: it is described.
+    /// `None` for a type that no model gets natively: requests describe such a file.
     pub fn of(mime: &str) -> Option<Self> {
         if mime.starts_with("image/") {
             Some(Self::Image)
@@ -58,7 +58,7 @@ impl Kind {
         }
     }
 
-    /// Whether this model is given such files.
+    /// Whether this model accepts such files.
     pub fn is_taken_by(self, info: &ModelInfo) -> bool {
         match self {
             Self::Image => info.images,
@@ -76,35 +76,35 @@ impl Kind {
     }
 }
 
-/// A picture in the form that providers take, in the blob store.
+/// A picture in the form that providers accept, in the blob store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fitted<'a> {
-    /// Names it in the blob store.
+    /// Its digest in the blob store.
     pub digest: &'a str,
-    /// What it is.
+    /// Its type.
     pub mime: &'a str,
     /// In bytes.
     pub size: u64,
 }
 
-/// What is under `providerMetadata.attache` of a user's file part. Ours alone: it reaches neither a client
-/// nor a model.
+/// The content of `providerMetadata.attache` of a user's file part. For attache alone: neither clients nor
+/// models get it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Marks<'a> {
     /// `None` for an embedded resource.
     pub block: Option<Block>,
     /// The block's own uri.
     pub uri: Option<&'a str>,
-    /// Of an attachment that left its row for the blob store.
+    /// The size of an attachment in the blob store.
     pub size: Option<u64>,
-    /// What models are given instead, where providers would not take it as it is.
+    /// What models get instead, if providers would not accept the original.
     pub fitted: Option<Fitted<'a>>,
-    /// Why a provider would not take it; from then on it is only described.
+    /// Why a provider refused it; from then on requests only describe it.
     pub rejected: Option<&'a str>,
 }
 
 impl<'a> Marks<'a> {
-    /// What was kept beside a part; empty where nothing was.
+    /// Reads the marks of a part; empty if it has none.
     pub fn of(provider_metadata: Option<&'a Value>) -> Self {
         let ours = provider_metadata.and_then(own);
         let text = |key: &str| ours.and_then(|ours| ours.get(key)?.as_str());
@@ -117,7 +117,7 @@ impl<'a> Marks<'a> {
         }
     }
 
-    /// The metadata that says this; `None` when there is nothing to say.
+    /// The metadata with these marks; `None` if there are none.
     pub fn metadata(&self) -> Option<Value> {
         let mut ours = Map::new();
         let block = self.block.map(Block::as_str);
@@ -135,7 +135,8 @@ impl<'a> Marks<'a> {
         (!ours.is_empty()).then(|| only_own(ours))
     }
 
-    /// The same beside what others keep there: a model's own file carries what its provider wants back.
+    /// The same beside what others keep there: a file that a model made carries data that its provider wants
+    /// back.
     pub fn within(&self, metadata: Option<&Value>) -> Option<Value> {
         let mut all = metadata.and_then(Value::as_object).cloned().unwrap_or_default();
         all.shift_remove(OWN_KEY);
@@ -153,21 +154,21 @@ impl<'a> Fitted<'a> {
     }
 }
 
-/// A file that the chosen model can't take.
+/// A file that the chosen model does not accept.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("prompt[{index}]: {model} does not take {what}; {advice}")]
 pub struct NotTaken {
     index: usize,
-    /// `images`, or a type where others of its kind are taken.
+    /// `images`, or the type if the model accepts others of its kind.
     what: String,
     model: String,
     advice: String,
 }
 
-/// Whether a model is given such a file natively: what it can do, in the dialect it is spoken to.
+/// Whether a model gets such a file natively, judged by its abilities and its dialect.
 pub type Takes<'a> = &'a dyn Fn(&ModelInfo, &str) -> bool;
 
-/// Whether the model takes every image, sound and PDF. What the user can do instead is in the error.
+/// Checks that the model accepts every image, sound and PDF. The error says what the user can do instead.
 pub fn check(
     parts: &[Part],
     chosen: &ModelInfo,
@@ -189,7 +190,8 @@ pub fn check(
     Ok(())
 }
 
-/// What a model would be given of a part, and as what; `None` for what is text to it or only described.
+/// What a model would get natively of a part, and as which kind; `None` for what it gets as text or as a
+/// description.
 fn given(part: &Part) -> Option<(Kind, &str)> {
     let Part::File { media_type, provider_metadata, .. } = part else { return None };
     let marks = Marks::of(provider_metadata.as_ref());
@@ -197,7 +199,7 @@ fn given(part: &Part) -> Option<(Kind, &str)> {
     Kind::of(mime).map(|kind| (kind, mime))
 }
 
-/// The names of the files of a prompt that no model is shown: it is told their name, type and size only.
+/// The names of the files in a prompt that no model sees: it gets only their name, type and size.
 pub(crate) fn described_names(parts: &[Part]) -> Vec<String> {
     let name = |part: &Part| {
         let Part::File { media_type, filename, provider_metadata, .. } = part else { return None };
@@ -218,8 +220,8 @@ fn advice(mime: &str, available: &[ModelInfo], takes: Takes<'_>) -> String {
     }
 }
 
-/// The same attachment, marked as one that a provider would not take. `None` for what is no attachment that a
-/// provider is given, and for one that is marked already.
+/// The same attachment, marked as refused by a provider. `None` for a part that no provider gets, and for one
+/// that is marked already.
 pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
     if rejected_name(part).is_some() {
         return None;
@@ -231,7 +233,7 @@ pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
             let marks = Marks { rejected: Some(&reason), ..Marks::of(provider_metadata.as_ref()) };
             *provider_metadata = marks.within(provider_metadata.as_ref());
         }
-        // One that the provider was to fetch itself.
+        // The provider would have fetched this one itself.
         Part::Data { name, data, .. } if *name == DataName::FileRef && is_fetched(data) => {
             data["rejected"] = reason.into();
         }
@@ -251,7 +253,7 @@ pub fn rejected(part: &Part, reason: &str) -> Option<Part> {
     Some(marked)
 }
 
-/// How a rejected attachment is called; `None` for every other part.
+/// The name of a rejected attachment; `None` for every other part.
 pub fn rejected_name(part: &Part) -> Option<&str> {
     match part {
         Part::File { media_type, filename, provider_metadata, .. } => {
@@ -274,7 +276,7 @@ pub fn rejected_name(part: &Part) -> Option<&str> {
     }
 }
 
-/// The part as it was before a provider rejected it.
+/// The part in its form before a provider rejected it.
 pub(crate) fn as_sent(mut part: Part) -> Part {
     match &mut part {
         Part::File { provider_metadata, .. } => {
@@ -285,7 +287,7 @@ pub(crate) fn as_sent(mut part: Part) -> Part {
         }
         Part::Data { data: Value::Object(fields), .. } => {
             fields.remove("rejected");
-            // Files of a command may have changed since; who sends it again means the same.
+            // The files of a command may have changed since; a user who sends it again means the same.
             ["expansion", "agent", "model"]
                 .into_iter()
                 .for_each(|written| drop(fields.shift_remove(written)));
@@ -301,7 +303,7 @@ pub(crate) fn as_sent(mut part: Part) -> Part {
     part
 }
 
-/// Whether a provider may be given the address of a linked file instead of a text.
+/// Whether a provider may get the address of a linked file instead of a text.
 fn is_fetched(data: &Value) -> bool {
     let text = |key: &str| data.get(key).and_then(Value::as_str).unwrap_or_default();
     let (uri, mime) = (text("uri"), text("mime"));

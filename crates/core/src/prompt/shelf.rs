@@ -1,5 +1,5 @@
-//! What is too large for a row: attachments, embedded texts and files a model made go to the blob store, and
-//! come back for those who are shown them. The part keeps the content id.
+//! Moves what is too large for a row to the blob store: attachments, embedded texts and files that a model
+//! made. Brings it back for clients. The part keeps the digest.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ use crate::prompt::media::Marks;
 /// The scheme of a part whose content is in the blob store.
 pub const BLOB_SCHEME: &str = "attache-blob:";
 
-/// Moves what is above the inline size to the blob store.
+/// Moves content above the inline size to the blob store.
 pub(crate) async fn shelve(parts: &mut [Part], session: &SessionId, blobs: &dyn Blobs) -> StoreResult<()> {
     for part in parts {
         match part {
@@ -63,7 +63,7 @@ pub(crate) async fn shelve_chunk(
     Ok(())
 }
 
-/// The bytes of a data url that are too many for a row.
+/// The bytes of a data URL, if they are too many for a row.
 fn large_file(url: &str) -> Option<Vec<u8>> {
     let (_, data) = url.split_once(";base64,")?;
     if data.len() / 4 * 3 <= INLINE_ATTACHMENT_BYTES {
@@ -72,7 +72,7 @@ fn large_file(url: &str) -> Option<Vec<u8>> {
     STANDARD.decode(data).ok()
 }
 
-/// Takes a text that is too large for a row out of its part.
+/// Removes a text that is too large for a row from its part.
 fn large_text(data: &mut Value) -> Option<String> {
     let fields = data.as_object_mut()?;
     let is_large = |text: &Value| text.as_str().is_some_and(|text| text.len() > INLINE_ATTACHMENT_BYTES);
@@ -85,12 +85,12 @@ fn large_text(data: &mut Value) -> Option<String> {
     }
 }
 
-/// The content id of an embedded text that is shelved.
+/// The digest of an embedded text in the blob store.
 pub fn shelved_text(data: &Value) -> Option<&str> {
     data.get("blob")?.as_str()?.strip_prefix(BLOB_SCHEME)
 }
 
-/// The content ids a part refers to.
+/// The digests that a part refers to.
 pub fn digests(part: &Part) -> Vec<&str> {
     match part {
         Part::File { url, provider_metadata, .. } => {
@@ -113,8 +113,7 @@ pub fn digests(part: &Part) -> Vec<&str> {
     }
 }
 
-/// Entries with what was shelved back in its place, for clients. What is gone or can't be read stays a
-/// reference.
+/// Entries for clients, with shelved content restored. Content that is gone or unreadable stays a reference.
 pub(crate) async fn brought_back(segment: SharedSegment, blobs: &dyn Blobs) -> SharedSegment {
     if !segment.chunks.iter().any(is_shelved) {
         return segment;

@@ -1,10 +1,9 @@
-//! What a file is by its first bytes: what a client declares decides nothing. Pure.
+//! Detects the type of a file from its first bytes; what a client declares decides nothing. Pure.
 
-/// As many bytes as tell.
+/// How many bytes are enough to tell.
 pub const HEAD_BYTES: usize = 64;
 
-/// The media type of images, sounds and documents that models are given, and of those that are often mistaken
-/// for them.
+/// The media type of images, sounds and documents that models accept, and of those often mistaken for them.
 pub fn media_type(head: &[u8]) -> Option<&'static str> {
     const BEGINNINGS: &[(&[u8], &str)] = &[
         (b"\x89PNG\r\n\x1a\n", "image/png"),

@@ -1,9 +1,9 @@
-//! Values that are secret because of the name they are given to: `API_KEY=…`, `"password": "…"`,
-//! `--token …`, `Authorization: Bearer …`.
+//! Finds values that are secret because of their names: `API_KEY=…`, `"password": "…"`, `--token …`,
+//! `Authorization: Bearer …`.
 
 use std::ops::Range;
 
-/// How names of secrets end, in capitals and with underscores.
+/// The endings of names of secrets, in capitals and with underscores.
 const SECRET_ENDINGS: &[&str] = &[
     "_KEY",
     "APIKEY",
@@ -23,10 +23,10 @@ const SECRET_ENDINGS: &[&str] = &[
     "_PWD",
 ];
 
-/// What is in the place of a value and is none.
+/// Words in the place of a value that are not values.
 const NO_VALUES: &[&str] = &["null", "none", "nil", "true", "false", "undefined", "string", "str", "bool"];
 
-/// Whether what has this name is a secret.
+/// Whether the value under this name is a secret.
 pub(super) fn names_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase().replace('-', "_");
     SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending)) && name.len() < 100
@@ -42,7 +42,7 @@ pub(super) fn value_of(text: &str, name: &Range<usize>) -> Option<Range<usize>> 
     at += blanks(rest(at));
     let separator = ["=>", ":=", "=", ":"].into_iter().find(|separator| rest(at).starts_with(*separator));
     match separator {
-        // A comparison, or a path of code (`a::b`).
+        // A comparison, or a path in code (`a::b`).
         Some("=") if rest(at).starts_with("==") => return None,
         Some(":") if rest(at).starts_with("::") => return None,
         Some(separator) => at += separator.len() + blanks(rest(at + separator.len())),
@@ -60,7 +60,8 @@ fn is_value(value: &str) -> bool {
         && !NO_VALUES.contains(&lower.as_str())
 }
 
-/// Inside of quotes of any kind, also those that are escaped because they stand in quotes themselves.
+/// The value inside quotes of any kind, including quotes that are escaped because they are themselves inside
+/// quotes.
 fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = &text[at..];
     let opening = ["\\\"", "\\'", "\"", "'", "`"].into_iter().find(|quote| rest.starts_with(*quote))?;
@@ -70,7 +71,7 @@ fn quoted(text: &str, at: usize) -> Option<Range<usize>> {
     Some(start..start + length)
 }
 
-/// Up to where a value without quotes ends; that of an `Authorization` header has two words.
+/// The end of a value without quotes; the value of an `Authorization` header has two words.
 fn unquoted(rest: &str, name: &str) -> usize {
     let line = rest.lines().next().unwrap_or_default();
     if name.to_ascii_lowercase().ends_with("authorization") || name.to_ascii_lowercase().ends_with("cookie") {

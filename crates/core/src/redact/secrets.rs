@@ -39,7 +39,7 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
         while at < bytes.len() && is_part(bytes[at]) {
             at += 1;
         }
-        // `--token` and `.env` are a name behind marks, and a sentence ends with a point.
+        // `--token` and `.env` are names after marks, and a sentence ends with a period.
         let run = &text[start..at];
         let lead = run.len() - run.trim_start_matches(['-', '.']).len();
         let tail = run.len() - run.trim_end_matches('.').len();
@@ -47,7 +47,7 @@ fn words(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// From the first line of a key to its last, or to the end where that was cut off.
+/// From the first line of a private key to its last, or to the end of the text if it was cut off.
 fn private_keys(text: &str) -> Vec<Range<usize>> {
     const BEGIN: &str = "-----BEGIN ";
     let mut found = Vec::new();

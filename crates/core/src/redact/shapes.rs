@@ -1,6 +1,6 @@
-//! Keys and tokens that are known by how they begin. Data, with the one function that compares.
+//! Recognises keys and tokens by their beginnings: a table, and the function that compares.
 
-/// A beginning, and how many characters of a token must follow it.
+/// A beginning, and how many token characters have to follow it.
 struct KeyShape {
     begins: &'static str,
     tail: usize,
@@ -10,7 +10,7 @@ const fn shape(begins: &'static str, tail: usize) -> KeyShape {
     KeyShape { begins, tail }
 }
 
-/// Longer than any word that begins the same, shorter than what is given out today.
+/// The lengths are longer than any word with the same beginning, and shorter than the keys issued today.
 const SHAPES: &[KeyShape] = &[
     shape("sk-", 16),
     shape("sk_live_", 10),
@@ -78,7 +78,8 @@ pub(super) fn is_key(token: &str) -> bool {
     known && has_mixture(token)
 }
 
-/// `sk-learn-estimator-tutorial` begins like a key and is words: keys have digits or capitals in their tails.
+/// `sk-learn-estimator-tutorial` begins like a key but consists of words: keys have digits or capitals after
+/// the beginning.
 fn has_mixture(token: &str) -> bool {
     let tail = &token[token.len() / 2..];
     tail.bytes().any(|byte| byte.is_ascii_digit()) || tail.bytes().any(|byte| byte.is_ascii_uppercase())

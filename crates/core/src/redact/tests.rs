@@ -1,4 +1,4 @@
-//! What is taken out, what stays, and that doing it twice is doing it once.
+//! What is removed, what stays, and that a second pass changes nothing.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -9,7 +9,7 @@ fn redacted(text: &str) -> String {
     Redactor::new(Some(Path::new("/root"))).text(text)
 }
 
-/// Each line holds a secret behind `‹` and before `›`; nothing of it may be left, and all around it stays.
+/// In each line a secret lies between `‹` and `›`; all of it has to go, and everything around it has to stay.
 #[test]
 fn what_looks_like_a_secret_is_taken_out_and_nothing_around_it() {
     let lines = [
@@ -69,7 +69,7 @@ fn what_is_no_secret_stays() {
         "/srv/home/data and /homes/x",
         "",
     ] {
-        // A value that is an identifier can't be told from one that is a word of a secret.
+        // A value that is an identifier looks the same as a secret that is a word.
         let expected = text.replace("api_key = std_env;", "api_key = [redacted];");
         assert_eq!(redacted(text), expected);
     }
@@ -122,7 +122,7 @@ fn piece() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
 
-    /// Whatever is around it, separated from it, a key of a known shape never comes through.
+    /// Whatever surrounds a key of a known shape, if it is separated from it, the key is always removed.
     #[test]
     fn a_known_key_never_comes_through(before in prop::collection::vec(piece(), 0..6),
         after in prop::collection::vec(piece(), 0..6), tail in "[A-Z][a-zA-Z0-9]{38}[0-9]") {

@@ -1,6 +1,6 @@
-//! What no grant reaches: files that run or rule are never changed by an agent, secrets are never seen.
-//! Lexical; who opens files asks with real paths. What leads elsewhere over links is guarded by both names: the
-//! host says where it leads.
+//! What no grant reaches: an agent never changes files that are executed or that configure programs, and never
+//! sees secrets. Compares paths as text; code that opens files asks with real paths. A name that leads
+//! elsewhere through links is guarded under both names; the host says where it leads.
 
 mod link_chains;
 mod moved;
@@ -16,7 +16,7 @@ use moved::{MovedName, MovedWhy};
 pub(crate) use protected::fits as name_fits;
 pub use protected::{ProtectedKind, ProtectedName, WhenMissing, Where};
 
-/// Of the machine itself.
+/// Secrets of the machine itself.
 const SECRET_OF_SYSTEM: &[&str] = &[
     "/etc/shadow",
     "/etc/gshadow",
@@ -30,57 +30,60 @@ const SECRET_OF_SYSTEM: &[&str] = &[
 /// Private keys under the names that programs give them.
 const SECRET_NAMES: &[&str] = &["id_rsa", "id_dsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk"];
 
-/// What of a process tells its secrets.
+/// Files of a process in `/proc` that reveal its secrets.
 const SECRET_OF_PROCESS: &[&str] = &["environ", "mem", "auxv", "maps", "smaps", "syscall", "stack"];
 
-/// The places of one host that no grant reaches.
+/// The places on one host that no grant reaches.
 #[derive(Clone, Debug, Default)]
 pub struct Guarded {
-    /// The user's home, as it is named.
+    /// The user's home, under its given name.
     home: Option<PathBuf>,
-    /// The home of the account that we run as, where `HOME` names another: its files are as much its user's.
+    /// The home of the account that we run as, if `HOME` names another: its files belong to the user just as
+    /// much.
     account_home: Option<PathBuf>,
-    /// What variables move out of the home.
+    /// Places that variables move out of the home.
     moved: Vec<MovedName>,
-    /// Our own configuration, database, logs and keys, and the scratch of all sessions, as they are named.
+    /// attache's own configuration, database, logs and keys, and the scratch directories of all sessions, under
+    /// their given names.
     own: Vec<PathBuf>,
-    /// Those of them that are files; a sandbox holds what is not there yet.
+    /// Those of them that are files; a sandbox also guards those that do not exist yet.
     own_files: Vec<PathBuf>,
-    /// Those below our own that agents may read all the same: skills.
+    /// Directories below our own that agents may read nevertheless: skills.
     readable: Vec<PathBuf>,
     chains: Option<LinkChains>,
     places: OnceLock<Places>,
 }
 
-/// What is guarded by its place, under every name it has.
+/// Places that are guarded, under every name they have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Places {
     secret: Vec<PathBuf>,
     own: Vec<PathBuf>,
     readable: Vec<PathBuf>,
-    /// What names of the home lead over and to, if elsewhere.
+    /// Where names in the home lead through or to, if that is elsewhere.
     led_to: Vec<LedTo>,
 }
 
-/// A place that a name of the home leads over or to: who changes it decides what that name means.
+/// A place that a name in the home leads through or to: a program that changes it decides what that name means.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LedTo {
     /// The place.
     pub path: PathBuf,
-    /// The name at home.
+    /// The name in the home.
     pub name: &'static str,
-    /// What is there, or would be.
+    /// What is there, or would be there.
     pub kind: ProtectedKind,
     /// How the name leads to it.
     pub step: ChainStep,
 }
 
-/// How a place lies on the way of a name.
+/// The role of a place on the way from a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChainStep {
-    /// A link, or what could become one: only this very name counts, what lies below is somewhere else.
+    /// A link, or a missing name that could become one: only this exact path is guarded, what lies below is
+    /// elsewhere.
     Link,
-    /// What is meant, there or not, with all that lies below.
+    /// The target, existing or not, with everything below it.
     End,
 }
 
@@ -93,7 +96,7 @@ impl Places {
         let mut real = |path: &Path| chain(path).map(|chain| chain.end).filter(|real| real != path);
         let homes: Vec<PathBuf> =
             named.iter().flat_map(|home| [Some(home.to_path_buf()), real(home)]).flatten().collect();
-        // A link to something above the home would close everything.
+        // Guarding the target of a link to a directory above the home would close everything.
         let is_place = |path: &PathBuf| !homes.iter().any(|home| home.starts_with(path));
         let mut secret: Vec<PathBuf> =
             homes.iter().flat_map(|home| secret::table().iter().map(|row| home.join(row.name))).collect();
@@ -114,7 +117,7 @@ impl Places {
             let Some(LinkChain { links, end }) = chain(&home.join(name)) else { continue };
             let links = links.into_iter().map(|path| (path, ChainStep::Link));
             let all = links.chain([(end, ChainStep::End)]).filter(|(path, _)| is_place(path));
-            // The name itself is known without a look.
+            // The name itself is guarded already.
             let elsewhere = all.filter(|(path, _)| homes.iter().all(|home| *path != home.join(name)));
             led_to.extend(elsewhere.map(|(path, step)| LedTo { path, name, kind, step }));
         }
@@ -136,20 +139,20 @@ impl Places {
     }
 }
 
-/// What programs of its user read from the home, without wildcards: names that are protected, and those of
-/// keys, since `.ssh/config` and its like name programs, too.
+/// Names in the home that the user's programs read, without wildcards: protected names, and those of keys,
+/// because `.ssh/config` and similar files name programs, too.
 fn names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
     let protected = protected::table().iter().filter(|row| !row.has_wildcard());
     let protected = protected.map(|row| (row.name(), row.kind)).chain(PROGRAMS_AT_HOME);
     protected.chain(secret::table().iter().map(|row| (row.name, row.kind)))
 }
 
-/// Where shells find programs of their user. Not in the table: elsewhere these are names like others.
+/// Where shells find the user's own programs. Not in the table, because elsewhere these names mean nothing.
 const PROGRAMS_AT_HOME: [(&str, ProtectedKind); 2] =
     [("bin", ProtectedKind::Directory), ("go/bin", ProtectedKind::Directory)];
 
 impl PartialEq for Guarded {
-    /// Looked up or not yet: what counts is what they guard.
+    /// Compares what they guard, whether link targets have been looked up or not.
     fn eq(&self, other: &Self) -> bool {
         let homes = (&self.home, &self.account_home) == (&other.home, &other.account_home);
         let homes = homes && (&self.moved, &self.own_files) == (&other.moved, &other.own_files);
@@ -161,45 +164,45 @@ impl PartialEq for Guarded {
 impl Eq for Guarded {}
 
 impl Guarded {
-    /// Nothing but the user's home and the files of this program.
+    /// Guards only the user's home and the files of this program.
     pub fn new(home: Option<PathBuf>, own: Vec<PathBuf>) -> Self {
         Self { home, own, ..Self::default() }
     }
 
-    /// The same with the home of the account that we run as, which `HOME` need not name.
+    /// Adds the home of the account that we run as, which `HOME` need not name.
     pub fn with_account_home(self, account_home: Option<PathBuf>) -> Self {
         let account_home = account_home.filter(|home| self.home.as_ref() != Some(home));
         Self { account_home, places: OnceLock::new(), ..self }
     }
 
-    /// The same with what variables move out of the home; `value` gives what they are set to.
+    /// Adds what variables move out of the home; `value` returns the value of a variable.
     pub fn with_variables(self, value: impl Fn(&str) -> Option<OsString>) -> Self {
         Self { moved: moved::moved(value), places: OnceLock::new(), ..self }
     }
 
-    /// Variables that move what is guarded.
+    /// The variables that move guarded places.
     pub fn variables() -> impl Iterator<Item = &'static str> {
         moved::variables()
     }
 
-    /// The same, where these of our own are files: the others are directories.
+    /// Marks these of our own places as files; the others are directories.
     pub fn with_own_files(mut self, files: Vec<PathBuf>) -> Self {
         self.own.extend(files.iter().cloned());
         Self { own_files: files, places: OnceLock::new(), ..self }
     }
 
-    /// The same with directories below our own that agents may read, and never change.
+    /// Adds directories below our own that agents may read but never change.
     pub fn with_readable(self, readable: Vec<PathBuf>) -> Self {
         Self { readable, places: OnceLock::new(), ..self }
     }
 
-    /// The same under the real names of everything, too. They are looked up when the first question needs them:
-    /// a host that starts has no time for two hundred names of a home.
+    /// Guards everything under its real name, too. The names are resolved when the first question needs them: a
+    /// starting host has no time to resolve two hundred names in a home.
     pub fn with_real_names(self, chains: LinkChains) -> Self {
         Self { chains: Some(chains), places: OnceLock::new(), ..self }
     }
 
-    /// With the links that are there now: they come and go while a host runs.
+    /// Resolves the links again, because they come and go while a host runs.
     pub fn as_it_is_now(&self) -> Self {
         Self {
             places: Places::of(self).into(),
@@ -217,25 +220,25 @@ impl Guarded {
         self.places.get_or_init(|| Places::of(self))
     }
 
-    /// The user's home: what `~` means in rules, and where shells and desktops read what they run.
+    /// The user's home: the meaning of `~` in rules, and where shells and desktops read what they run.
     pub fn home(&self) -> Option<&Path> {
         self.home.as_deref()
     }
 
-    /// Every home whose names are guarded. One that holds the whole machine is none.
+    /// Every home whose names are guarded. A home that contains the whole machine is left out.
     fn homes(&self) -> impl Iterator<Item = &Path> {
         let account = self.account_home.as_deref().filter(|home| home.parent().is_some());
         self.home.as_deref().into_iter().chain(account)
     }
 
-    /// Why a file must not be changed; `scratch` is the asking session's own.
+    /// Why a file must not be changed; `scratch` is the scratch directory of the session that asks.
     pub fn protects(&self, path: &Path, scratch: &Path) -> Option<String> {
         if let Some(reason) = self.hides(path, scratch) {
             return Some(reason);
         }
         let own = self.is_own(path, scratch).then_some("what is attache's own");
         let name = own.or_else(|| self.protected_name(path))?;
-        // The name of a file that is named already would say it twice.
+        // Avoids naming a file twice in one sentence.
         let name = if path.ends_with(name) { "it" } else { name };
         Some(format!(
             "{} is protected: {name} may not be changed by an agent; tell the user what to change there",
@@ -259,7 +262,7 @@ impl Guarded {
         by_name.or_else(program).or_else(led_to)
     }
 
-    /// Why a file must not be seen; `scratch` is the asking session's own.
+    /// Why a file must not be seen; `scratch` is the scratch directory of the session that asks.
     pub fn hides(&self, path: &Path, scratch: &Path) -> Option<String> {
         let is_readable = || self.places().readable.iter().any(|readable| path.starts_with(readable));
         let hidden = self.is_own(path, scratch) && !is_readable()
@@ -269,7 +272,7 @@ impl Guarded {
         hidden.then(|| format!("{} is not shown to agents: it may hold keys or tokens", path.display()))
     }
 
-    /// The same question for many files below one directory: what can't lie there is not compared.
+    /// The same question for many files below one directory: skips comparisons with what can't lie there.
     pub fn hidden_below(&self, directory: &Path, scratch: &Path) -> HiddenBelow {
         let touches = |place: &&PathBuf| place.starts_with(directory) || directory.starts_with(place);
         HiddenBelow {
@@ -281,13 +284,13 @@ impl Guarded {
         }
     }
 
-    /// Files and directories that a sandbox hides, our own included, under every name they have. Not all of
-    /// them exist.
+    /// Files and directories that a sandbox hides, including our own, under every name they have. Some do not
+    /// exist.
     pub fn hidden_paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.places().secret.iter().chain(&self.places().own).cloned()
     }
 
-    /// What is our own, there or not, as it is named.
+    /// Our own places, existing or not, under their given names.
     pub fn own_places(&self) -> impl Iterator<Item = (&Path, ProtectedKind)> {
         self.own.iter().map(|path| match self.own_files.contains(path) {
             true => (path.as_path(), ProtectedKind::File),
@@ -295,30 +298,30 @@ impl Guarded {
         })
     }
 
-    /// What names of the home lead over and to, if elsewhere: a sandbox keeps that from being changed, too.
+    /// Where names in the home lead through or to, if elsewhere: a sandbox prevents changes there, too.
     pub fn led_to(&self) -> &[LedTo] {
         &self.places().led_to
     }
 
-    /// Names in the home that have no place-holder in the table and that its user's programs obey all the
-    /// same: those that are looked for afterwards, and those of keys.
+    /// Names in the home that programs obey although the table demands no place-holder for them: names checked
+    /// after a command, and names of keys.
     pub fn other_names_at_home() -> impl Iterator<Item = (&'static str, ProtectedKind)> {
         let is_held = |name: &str| Self::protected_names().any(|held| held == name);
         names_at_home().filter(move |(name, _)| !is_held(name))
     }
 
-    /// Every protected name, with what is known of it.
+    /// Every protected name with its row in the table.
     pub fn protected() -> &'static [ProtectedName] {
         protected::table()
     }
 
-    /// Names that a sandbox keeps from coming into being below a directory, `/` between their parts.
+    /// Names that a sandbox prevents commands from creating below a directory, with `/` between their parts.
     pub fn protected_names() -> impl Iterator<Item = &'static str> {
         let held = |row: &&ProtectedName| row.missing != WhenMissing::Undone;
         protected::table().iter().filter(held).map(|row| row.name())
     }
 
-    /// Those of them that mean something in the home only.
+    /// Those of them that matter only in the home.
     pub fn names_read_at_home() -> &'static [&'static str] {
         static NAMES: std::sync::LazyLock<Vec<&'static str>> = std::sync::LazyLock::new(|| {
             let at_home = protected::table().iter().filter(|row| row.place == Where::Home);
@@ -327,13 +330,13 @@ impl Guarded {
         &NAMES
     }
 
-    /// Whether an entry of this name, in any directory, is protected as a whole. Names with several parts are
-    /// in `protected`.
+    /// Whether an entry of this name is protected as a whole in any directory. `protected` has the names with
+    /// several parts.
     pub fn is_protected_entry(name: &OsStr) -> bool {
         protected::is_entry(name)
     }
 
-    /// Names that private keys have, in lower case, wherever they lie.
+    /// Names of private keys, in lower case, which are guarded everywhere.
     pub fn secret_names() -> &'static [&'static str] {
         SECRET_NAMES
     }
@@ -343,7 +346,7 @@ impl Guarded {
     }
 }
 
-/// What of `Guarded` can lie below one directory.
+/// The guarded places that can lie below one directory.
 #[derive(Clone, Debug)]
 pub struct HiddenBelow {
     secret: Vec<PathBuf>,
@@ -365,7 +368,7 @@ impl HiddenBelow {
     }
 }
 
-/// Modules and work trees keep hooks and configuration of their own deeper down.
+/// Submodules and work trees keep their own hooks and configuration further below.
 fn repository_part(path: &Path) -> Option<&'static str> {
     let mut names = path.components().map(|name| lower(name.as_os_str()));
     names.find(|name| name == ".git")?;
@@ -377,12 +380,12 @@ fn repository_part(path: &Path) -> Option<&'static str> {
 }
 
 fn is_private_key(path: &Path) -> bool {
-    // Asked for every file of a search: a look at the first letter spares the rest for almost all.
+    // Called for every file of a search: comparing the first letter first decides almost all cases.
     let begins_alike = |name: &&OsStr| matches!(name.as_encoded_bytes().first(), Some(b'i' | b'I'));
     path.file_name().filter(begins_alike).is_some_and(|name| SECRET_NAMES.contains(&lower(name).as_str()))
 }
 
-/// `/proc/N/environ` and its like, of any process and any of its tasks.
+/// `/proc/N/environ` and similar files of any process and any of its threads.
 fn is_process_secret(path: &Path) -> bool {
     path.starts_with("/proc")
         && path.file_name().is_some_and(|name| SECRET_OF_PROCESS.contains(&lower(name).as_str()))
@@ -451,7 +454,7 @@ mod tests {
             assert!(guarded.protects(Path::new(path), scratch).is_some(), "{path}");
             assert!(guarded.hides(Path::new(path), scratch).is_none(), "{path}");
         }
-        // One that names what holds the home would close everything.
+        // Guarding a variable's value that contains the home would close everything.
         for path in ["/w/cfg/x", "/w/kube2", "/home/ada/w/x", "/home/bin/x"] {
             assert_eq!(guarded.hides(Path::new(path), scratch), None, "{path}");
         }
@@ -545,7 +548,7 @@ mod tests {
         }
     }
 
-    /// Links of a host: each leads to where it says, whatever lies below it.
+    /// Links of a host: each leads to its target, with everything below it.
     fn with_links(guarded: Guarded, links: &'static [(&'static str, &'static str)]) -> Guarded {
         guarded.with_real_names(LinkChains::found_by(|| {
             |path: &Path| {
@@ -553,7 +556,7 @@ mod tests {
                     let step = |(link, to): &(&str, &str)| {
                         Some((PathBuf::from(link), Path::new(to).join(path.strip_prefix(link).ok()?)))
                     };
-                    // Without a slash behind what is led to as a whole.
+                    // Removes the trailing slash when the whole path is the link.
                     links
                         .iter()
                         .find_map(step)

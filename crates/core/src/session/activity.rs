@@ -1,5 +1,5 @@
-//! What a session is doing: nothing, running a turn, waiting for an answer, or following a turn of another
-//! process. One at a time, and only the transitions below.
+//! The activity of a session: idle, running a turn, waiting for an answer, or following a turn of another
+//! process. One at a time, with only the transitions below.
 
 use std::future::pending;
 
@@ -18,23 +18,23 @@ enum Doing {
     Idle,
     /// In a task of its own.
     Running(Running),
-    /// The turn is suspended; whoever answers first lets it go on.
+    /// The turn is suspended; the first answer lets it continue.
     OpenQuestion(OpenQuestion),
     /// Another process owns the session; we read its log.
     Following(LiveRun),
 }
 
-/// What the activity itself brings about.
+/// An event of the activity itself.
 #[derive(Debug)]
 pub(crate) enum Happened {
     /// The turn's task has ended.
     Returned(Returned),
-    /// The participant, and what it answered.
+    /// The participant's number, and its answer.
     Answered(u64, Answer),
 }
 
 impl Activity {
-    /// The turn under way, here or elsewhere.
+    /// The current turn, here or elsewhere.
     pub(crate) fn live_run(&self) -> Option<&LiveRun> {
         match &self.0 {
             Doing::Idle => None,
@@ -44,7 +44,7 @@ impl Activity {
         }
     }
 
-    /// Whether a turn of ours is under way.
+    /// Whether this process runs or holds the current turn.
     pub(crate) fn is_ours(&self) -> bool {
         match &self.0 {
             Doing::Running(_) | Doing::OpenQuestion(_) => true,
@@ -88,7 +88,7 @@ impl Activity {
         }
     }
 
-    /// What happens next; for ever when nothing of ours is under way.
+    /// The next event; waits indefinitely if no turn of ours is live.
     pub(crate) async fn next(&mut self) -> Happened {
         match &mut self.0 {
             Doing::Running(running) => Happened::Returned(running.returned().await),
@@ -100,7 +100,7 @@ impl Activity {
         }
     }
 
-    /// Waits for the turn to come back; for ever when none runs.
+    /// Waits for the turn to return; indefinitely if none runs.
     pub(crate) async fn returned(&mut self) -> Returned {
         match &mut self.0 {
             Doing::Running(running) => running.returned().await,
@@ -108,20 +108,20 @@ impl Activity {
         }
     }
 
-    /// A turn begins, or goes on after an answer.
+    /// A turn begins, or continues after an answer.
     pub(crate) fn run(&mut self, running: Running) {
         self.0 = Doing::Running(running);
     }
 
-    /// A turn that came back has a question.
+    /// A turn returned with a question.
     pub(crate) fn ask(&mut self, asking: OpenQuestion) -> RunState {
         let state = asking.state();
         self.0 = Doing::OpenQuestion(asking);
         state
     }
 
-    /// What another process runs, if anything. A turn of ours stays what it is: that it lost its lease shows
-    /// with its next write.
+    /// Sets what another process runs, if anything. A turn of ours stays: its next write will show that it lost
+    /// the lease.
     pub(crate) fn follow(&mut self, live: Option<LiveRun>) {
         match (&self.0, live) {
             (Doing::Running(_) | Doing::OpenQuestion(_), _) => {}
@@ -130,7 +130,7 @@ impl Activity {
         }
     }
 
-    /// The turn is over or suspended: from running to idle.
+    /// The turn is over or suspended: changes from running to idle.
     pub(crate) fn take_running(&mut self) -> Option<Running> {
         match std::mem::take(&mut self.0) {
             Doing::Running(running) => Some(running),
@@ -141,7 +141,7 @@ impl Activity {
         }
     }
 
-    /// The question has an answer: from asking to idle.
+    /// The question has an answer: changes from asking to idle.
     pub(crate) fn take_asking(&mut self) -> Option<OpenQuestion> {
         match std::mem::take(&mut self.0) {
             Doing::OpenQuestion(asking) => Some(asking),
@@ -152,8 +152,8 @@ impl Activity {
         }
     }
 
-    /// The store was read anew: what was in memory does not count. Questions that are open are withdrawn; one
-    /// that is still stored is asked again.
+    /// The store was read again, so the state in memory is void. Withdraws open questions; one that is still
+    /// stored is asked again.
     pub(crate) fn forget(&mut self) {
         self.0 = Doing::Idle;
     }

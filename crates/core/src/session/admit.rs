@@ -1,4 +1,5 @@
-//! Admission and the queue: single flight, FIFO, idempotent by message id, and what cancel means for each.
+//! Admits prompts and runs the queue: one turn at a time, in order of arrival, idempotent by message id; and
+//! what cancelling means at each stage.
 
 use tokio::sync::oneshot;
 
@@ -28,8 +29,8 @@ use crate::task::TASK_TRIGGER;
 use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
-    /// Stores the prompt, fires it or queues it. The answer comes when its turn ends, or now if it can't be
-    /// taken.
+    /// Stores the prompt and either starts its turn or queues it. The answer comes when its turn ends, or at
+    /// once if it is refused.
     pub(super) async fn admit(
         &mut self,
         prompt: Prompt,
@@ -46,7 +47,7 @@ impl Session {
             Err(error) => Some((answer, Err(error))),
         };
         self.go_on().await;
-        // Last: who has an answer may find the session at rest.
+        // Last, so that a caller with an answer finds the session at rest.
         if let Some((answer, result)) = answered {
             super::answer(answer, result);
         }
@@ -78,7 +79,7 @@ impl Session {
             return Err(HubError::Invalid(format!("{QUEUED_MESSAGES} prompts are waiting already")));
         }
         let message_id = message_id.unwrap_or_else(|| self.hub.ports.ids.message());
-        // A model that is still to be found is held to it when the message fires.
+        // A model that is not known yet is checked when the message fires.
         let model = self.current_model();
         let Some(parts) = self.take_in(parts, model, Some(&message_id)).await? else {
             return Ok(self.turned_away(message_id, accept));
@@ -92,27 +93,28 @@ impl Session {
         let Some(parts) = asked else {
             return Ok(self.turned_away(message_id, accept));
         };
-        // A turn that ended meanwhile has given it back.
+        // A turn that ended meanwhile has released it.
         self.take_lease().await?;
         if self.activity.is_asking() {
-            // Typing instead of answering is an answer: the call is denied and the new prompt takes over.
+            // A new prompt instead of an answer counts as an answer: the call is denied and the new prompt
+            // takes over.
             self.refuse_open_question("superseded by a new prompt", LeaseAfter::Keep).await;
             if let Some(failure) = self.journal.failure() {
                 return Err(failure.into());
             }
         }
         if let (Some(running), Some(_)) = (self.activity.running(), self.children.questions.state()) {
-            // The same for a question of a child that the turn waits for.
+            // The same for a child's question that the turn waits for.
             running.handle.cancel.cancel();
         }
-        // Whoever sent it must know its id before anybody can be shown it.
+        // The sender must know its id before any client can see the message.
         drop(accept.send(message_id.clone()));
         let queued_at = self.queue.time_behind(self.hub.ports.clock.now_ms());
         let queued = Queued { message_id, queued_at, runtime_context, client, arrival };
         self.fire_or_enqueue(queued, parts, source).await
     }
 
-    /// Nothing is before it: it is a turn now. Otherwise it waits.
+    /// Starts its turn if nothing is before it; otherwise queues it.
     async fn fire_or_enqueue(
         &mut self,
         queued: Queued,
@@ -122,7 +124,7 @@ impl Session {
         let message_id = queued.message_id.clone();
         let is_command = slash_commands::invocation(&parts).is_some();
         if self.activity.is_running() || !self.queue.is_empty() {
-            // Nothing goes on from a command.
+            // A command can't steer, because no turn continues from a command.
             let arrival = if is_command { Arrival::Waits } else { queued.arrival };
             self.enqueue(Queued { arrival, ..queued }, &parts, source).await?;
             return Ok(Admitted::Waits(message_id));
@@ -142,18 +144,18 @@ impl Session {
         Ok(Admitted::Waits(message_id))
     }
 
-    /// A prompt that was cancelled on its way in; its sender learns its id all the same.
+    /// Answers a prompt that was cancelled on its way in; its sender still learns its id.
     fn turned_away(&self, message_id: MessageId, accept: oneshot::Sender<MessageId>) -> Admitted {
         drop(accept.send(message_id.clone()));
         Admitted::Done(self.cancelled(message_id))
     }
 
-    /// The end of a prompt that never got to its turn.
+    /// The outcome of a prompt whose turn never started.
     fn cancelled(&self, message_id: MessageId) -> TurnOutcome {
         TurnOutcome { message_id, end: TurnEnd::Aborted, after_index: self.journal.durable() }
     }
 
-    /// The same id with the same content is the same message; with other content it is a mistake.
+    /// The same id with the same content is the same message; with other content it is an error.
     async fn admitted_before(
         &mut self,
         id: &MessageId,
@@ -179,7 +181,7 @@ impl Session {
         if live || self.queue.contains(id) {
             return Ok(Some(Admitted::Waits(id.clone())));
         }
-        // Without a recorded end it was cancelled in the queue, or never got to its turn.
+        // Without a recorded end it was cancelled in the queue, or its turn never started.
         let end = row.metadata.turn_end().unwrap_or(TurnEnd::Aborted);
         let after_index = self.journal.durable();
         Ok(Some(Admitted::Done(TurnOutcome { message_id: id.clone(), end, after_index })))
@@ -199,7 +201,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells the turn under way whether it has to make way before its next model call.
+    /// Tells the current turn whether to end before its next model call.
     pub(super) fn steer_running(&self) {
         if let Some(running) = self.activity.running() {
             self.steer(&running.handle);
@@ -213,7 +215,7 @@ impl Session {
         }
     }
 
-    /// The message first, then its parts.
+    /// The changes that insert the message, then its parts.
     fn insertion(
         &self,
         id: &MessageId,
@@ -252,8 +254,8 @@ impl Session {
         crate::rows::of_message(&self.id, id, parts, now, &self.hub.ports.ids)
     }
 
-    /// Fires what waits, until something runs or nothing may. What background tasks brought comes first, so
-    /// that the model sees it.
+    /// Fires waiting prompts until a turn runs or none may. Delivers results of background tasks first, so that
+    /// the model sees them.
     pub(super) async fn drain(&mut self) {
         self.deliver_results().await;
         while !self.activity.is_ours() && self.queue.next_after(&self.last_end()).is_some() {
@@ -261,7 +263,7 @@ impl Session {
                 self.queue.withdraw_awaited(&error);
                 return;
             }
-            // Taking the lease may have found another queue, or a turn.
+            // Taking the lease may have found a different queue, or a turn.
             if self.activity.is_ours() {
                 return;
             }
@@ -274,7 +276,7 @@ impl Session {
                 self.queue.withdraw(&message_id, |_| Err(error.clone()));
             }
             if can_be_written {
-                // It can't be started at all: it would block the queue for ever.
+                // It can't be started at all, and would block the queue for ever.
                 if !is_awaited {
                     self.tell_withdrawn(&error);
                 }
@@ -287,7 +289,7 @@ impl Session {
         }
     }
 
-    /// Nobody waits for its answer, so everybody is told.
+    /// No caller waits for its answer, so tell all clients.
     fn tell_withdrawn(&self, error: &HubError) {
         let why = error.to_string();
         let notice = notice::passing("error", "A waiting message could not be sent", Some(&why));
@@ -296,7 +298,7 @@ impl Session {
         }
     }
 
-    /// Takes withdrawn messages from the stored queue.
+    /// Removes withdrawn messages from the stored queue.
     pub(super) async fn bury_withdrawn(&mut self) -> Result<(), HubError> {
         let changes: Vec<_> =
             self.queue.withdrawn().iter().map(|message_id| tombstone(&self.hub, message_id)).collect();
@@ -323,7 +325,7 @@ impl Session {
             return Err(HubError::Internal(format!("queued message {} is gone", queued.message_id)));
         };
         let stored = parts_of(&rows)?;
-        // Who edited it while the session was not open knew none of its commands.
+        // A client that edited it while the session was not open did not know its commands.
         let parts = match self.resolve_command(stored.clone()).await? {
             ResolvedPrompt::Parts(parts) => parts,
             ResolvedPrompt::OfServer(prompt, _) => {
@@ -358,7 +360,7 @@ impl Session {
         .await
     }
 
-    /// Aborts the turn under way. The run settles its calls and comes back by itself.
+    /// Aborts the current turn. The run settles its calls and returns by itself.
     pub(super) async fn cancel(&mut self) {
         self.children.cancel_background();
         if let Some(running) = self.activity.running() {

@@ -1,4 +1,4 @@
-//! How much happens in a session without asking: chosen by its user, bounded by what its host may.
+//! The approval level of a session: its user chooses it, its host limits it.
 
 use super::lineage::Lineage;
 use super::{Session, SessionCommand};
@@ -8,16 +8,16 @@ use crate::metadata::SessionMeta;
 use crate::watchdog::Approval;
 
 impl Session {
-    /// What was chosen, else what the host was started with, as far as it may be here.
+    /// The chosen level, else the host's initial one, limited to what the host allows.
     pub(super) fn approval(&self) -> Approval {
         match &self.lineage {
             Lineage::Root | Lineage::Lost(_) => self.permitted_approval(&self.row.metadata),
-            // That of the session it works for, as it is now.
+            // The current level of the session that it works for.
             Lineage::Child(_) => self.authority.approval(),
         }
     }
 
-    /// The same for the row of another session in the same directory.
+    /// The same for another session's row in the same directory.
     pub(super) fn permitted_approval(&self, metadata: &SessionMeta) -> Approval {
         let wanted = self.wanted_approval(metadata);
         match self.hub.ports.settings.containment.permit(wanted) {
@@ -32,7 +32,7 @@ impl Session {
         chosen.unwrap_or(self.hub.ports.settings.approval)
     }
 
-    /// The row has become another.
+    /// Applies the level of a row that has changed.
     pub(super) fn enforce_approval(&self) {
         if self.row.metadata.child_of().is_none() {
             self.authority.set_approval(self.approval());
@@ -58,7 +58,7 @@ impl Session {
         chosen
     }
 
-    /// Says why less passes than was chosen.
+    /// Tells people why the level in force is lower than the chosen one.
     pub(super) fn tell_of_refused_approval(&self) {
         if self.row.metadata.child_of().is_some() {
             return;

@@ -1,4 +1,4 @@
-//! Questions to people: who sits in the session, who has been asked, and what an answer does.
+//! Questions to people: which clients are asked, and what an answer does.
 
 use std::collections::HashMap;
 use std::future::pending;
@@ -32,9 +32,9 @@ pub(crate) struct OpenQuestion {
     pub(crate) turn: Box<dyn BackendTurn>,
     pub(crate) handle: TurnHandle,
     pub(crate) ask: Arc<Ask>,
-    /// With the participant that gave it.
+    /// Each answer with the participant that gave it.
     asked: JoinSet<(u64, Answer)>,
-    /// Somebody was asked who has no way to answer; it counts when no other client is left.
+    /// A client that has no way to answer; this counts once no other client is left.
     unable: Option<u64>,
     /// By participant: who leaves can't answer any more.
     asked_at: HashMap<u64, CancellationToken>,
@@ -45,7 +45,7 @@ impl OpenQuestion {
         Self { turn, handle, ask, asked: JoinSet::new(), unable: None, asked_at: HashMap::new() }
     }
 
-    /// The next answer; for ever when no client has been asked.
+    /// The next answer; waits indefinitely if no client has been asked.
     pub(crate) async fn answered(&mut self) -> (u64, Answer) {
         loop {
             match self.asked.join_next().await {
@@ -61,7 +61,7 @@ impl OpenQuestion {
         }
     }
 
-    /// An answer to another kind of question is none.
+    /// Ignores an answer that fits another kind of question.
     fn fitting(&self, answer: Answer) -> Answer {
         match (&self.ask.about, answer) {
             (About::Permission(asked), answer @ Answer::AllowEdited(_)) => match asked.arguments {
@@ -92,7 +92,7 @@ impl OpenQuestion {
         }
     }
 
-    /// What the session waits for.
+    /// The state that shows what the session waits for.
     pub(crate) fn state(&self) -> RunState {
         match self.ask.about {
             About::Permission(_) => RunState::WaitingOnApproval,
@@ -107,7 +107,7 @@ impl OpenQuestion {
         self.asked_at.insert(participant, withdrawn);
     }
 
-    /// Whoever leaves is not asked any more.
+    /// Withdraws the question from a participant that leaves.
     fn withdraw(&mut self, participant: u64) {
         if let Some(question) = self.asked_at.remove(&participant) {
             question.cancel();
@@ -156,7 +156,7 @@ impl Session {
         self.withdraw_child_questions(number);
     }
 
-    /// The first answer wins; the others' questions are withdrawn.
+    /// The first answer wins; withdraws the question from the others.
     pub(super) async fn take_answer(&mut self, participant: u64, answer: Answer) {
         let Some(asking) = self.activity.asking() else { return };
         let decision = match asking.fitting(answer) {
@@ -189,7 +189,7 @@ impl Session {
         };
         let Some(open) = self.activity.take_asking() else { return };
         let OpenQuestion { turn, mut handle, ask, mut asked, .. } = open;
-        // The others' questions are taken back before anything is shown to run.
+        // Withdraws the question from the others before any client sees the call run.
         asked.shutdown().await;
         let client = self.participants.client(participant).and_then(|client| client.delegate());
         let (decision, switched) = self.switch_mode(&ask, decision);
@@ -201,8 +201,8 @@ impl Session {
         self.set_state(RunState::Busy);
     }
 
-    /// Where a person agreed to another mode: the session has it from here on, and the turn under way, too. One
-    /// that can't be had is as good as not agreed to.
+    /// If a person agreed to another mode, the session and the current turn have it from here on. If that mode
+    /// is not available, the answer counts as a refusal.
     fn switch_mode(&mut self, ask: &Ask, decision: Decision) -> (Decision, Option<SwitchedMode>) {
         let (About::ModeSwitch(proposal), Decision::Allow) = (&ask.about, &decision) else {
             return (decision, None);
@@ -225,8 +225,8 @@ impl Session {
         }
     }
 
-    /// A rule is stored before the answer is; one of a child goes to the session at the top, whose people gave
-    /// it.
+    /// Stores a rule before its answer; a rule from a child's question goes to the session at the top, whose
+    /// people answered.
     fn remember(&mut self, action: Action, scope: AlwaysScope) {
         let Some(asking) = self.activity.asking() else { return };
         let Some(always) = asking.turn.always(&asking.ask, scope) else { return };
@@ -253,7 +253,7 @@ impl Session {
         }
     }
 
-    /// The same for an answer to the question of a child.
+    /// The same for an answer to a child's question.
     pub(super) async fn store_authority_of_child(&mut self) {
         match self.take_lease().await {
             Ok(()) => self.store_authority(),
@@ -262,7 +262,7 @@ impl Session {
         self.go_on().await;
     }
 
-    /// Denies the open question, for this reason, and ends its turn as cancelled.
+    /// Denies the open question with this reason, and ends its turn as cancelled.
     pub(super) async fn refuse_open_question(&mut self, reason: &'static str, lease: LeaseAfter) {
         let Some(OpenQuestion { mut turn, handle, ask, .. }) = self.activity.take_asking() else { return };
         let pending_approval = match &ask.about {

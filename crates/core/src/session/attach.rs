@@ -1,4 +1,4 @@
-//! Taking part in a session: where a reader starts and how a follower of another process keeps up.
+//! Joining a session: where a reader starts, and how a follower of another process keeps up.
 
 use std::sync::Arc;
 
@@ -34,20 +34,20 @@ impl Session {
         let chosen = self.chosen()?;
         self.foreign.tells_mode(&chosen.agent);
         let replay = (from == AttachFrom::Beginning).then(|| {
-            // What gets its place from now on comes through the journal.
+            // Messages that get a seq from now on come through the journal.
             let before = live.map_or(self.conversation.next_seq(), |live| live.first_seq);
             let title = self.row.metadata.title().map(str::to_owned);
             let mode = (chosen.agent != self.row.agent).then_some(&chosen);
             Replay::new(self.hub.ports.store.clone(), self.id.clone(), Some(before), title, mode)
         });
         if client.is_some() {
-            // Behind this command, so that it comes live, after the answer.
+            // Queued after this command, so that the notice comes live, after the answer.
             self.tell_of_missing_model(MissingModelNotice::Again);
             self.tell_of_missing_agent();
             self.tell_of_refused_approval();
             self.tell_of_project();
         }
-        // A client that waits for an answer gets it first: it says when.
+        // A client that waits for an answer gets it first, and then calls `ready`.
         if client.is_none() {
             self.begin_to_know();
         }
@@ -63,20 +63,20 @@ impl Session {
         record.ok_or_else(|| HubError::unknown_session(&self.id))
     }
 
-    /// Takes over what the store says while somebody else may be writing.
+    /// Takes over the stored state while another process may be writing.
     pub(super) fn look_at(&mut self, record: SessionRecord) {
         self.journal.follow_to(record.next_index);
         self.activity.follow(match record.owner {
             Owner::Other => record.live_run.clone(),
             Owner::Nobody | Owner::Us | Owner::Dead => None,
         });
-        // What the lease knows stays: the next one must see that the epoch moved while we only looked.
+        // Keeps what the lease knows: the next grant must see that the epoch moved while we only looked.
         if self.lease.known() != Some(record.epoch) || self.activity.is_following() {
             self.adopt(record);
         }
     }
 
-    /// Another process wrote: pass it on; take over when that process is gone.
+    /// Another process wrote: passes that on, and takes over when that process is gone.
     pub(super) async fn follow(&mut self) {
         let record = match self.read_record().await {
             Ok(record) => record,
@@ -86,7 +86,7 @@ impl Session {
                 return;
             }
         };
-        // Nobody holds the lease of a dead owner's turn after somebody else wrote to its queue.
+        // After another process wrote to the queue of a dead owner's turn, no process holds the lease.
         let orphaned = record.owner != Owner::Other && record.live_run.is_some();
         self.look_at(record);
         if orphaned && let Err(error) = self.recover().await {

@@ -1,5 +1,4 @@
-//! What answers of people allow in a session, and how much passes there without asking. The sessions that work
-//! for it share it.
+//! What people's answers allow in a session, and its approval level. Its child sessions share both.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,17 +6,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::ports::store::SessionRow;
 use crate::watchdog::{Action, Always, Approval, Rules};
 
-/// Why shared: a turn under way has to follow a change at its next call, above all to a stricter one, and so
-/// have the turns of children.
+/// Why shared: the current turn and the turns of children have to apply a change at their next call, above all
+/// a stricter one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionAuthority(Arc<Mutex<AuthorityState>>);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct AuthorityState {
     pub(crate) rules: Rules,
-    /// Directories outside the roots, granted by "always" answers.
+    /// Directories outside the roots that "always" answers granted.
     pub(crate) granted: Vec<PathBuf>,
-    /// What is in force.
+    /// The approval level in force.
     pub(crate) approval: Approval,
 }
 
@@ -30,12 +29,12 @@ impl SessionAuthority {
         self.lock().approval
     }
 
-    /// Whether it is the very same, not one like it.
+    /// Whether both are the same object, not only equal.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Whether it is still this.
+    /// Whether the state is still this one.
     pub(crate) fn is(&self, known: &AuthorityState) -> bool {
         *self.lock() == *known
     }
@@ -44,14 +43,14 @@ impl SessionAuthority {
         self.lock().approval = approval;
     }
 
-    /// Takes what is stored.
+    /// Takes over the stored state.
     pub(crate) fn adopt(&self, row: &SessionRow) {
         let mut state = self.lock();
         state.rules = Rules::from_json(&row.permissions);
         state.granted = row.metadata.granted_directories();
     }
 
-    /// Adds what an "always" answer means.
+    /// Adds the meaning of an "always" answer.
     pub(crate) fn remember(&self, always: &Always, action: Action) {
         let mut state = self.lock();
         for rule in always.rules(action) {
@@ -64,7 +63,7 @@ impl SessionAuthority {
         }
     }
 
-    /// Takes back what was said for always about this.
+    /// Removes what "always" answers said about this permission.
     pub(crate) fn forget(&self, permission: &str) {
         self.lock().rules.remove(permission);
     }

@@ -1,4 +1,4 @@
-//! Questions of children, put to the people of the session: any number at once, each answered by who is first.
+//! Questions of children to the people of the session: any number at once; for each, the first answer counts.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -31,7 +31,7 @@ struct OpenChildQuestion {
     ask: Arc<Ask>,
     is_waited_for: bool,
     reply: oneshot::Sender<Answer>,
-    /// With the participant that gave it.
+    /// Each answer with the participant that gave it.
     asked: JoinSet<(u64, Answer)>,
     /// By participant: who leaves can't answer any more.
     asked_at: HashMap<u64, CancellationToken>,
@@ -40,7 +40,7 @@ struct OpenChildQuestion {
 }
 
 impl ChildQuestions {
-    /// The next answer to any of them; for ever when no client has been asked.
+    /// The next answer to any of them; waits indefinitely if no client has been asked.
     pub(super) async fn answered(&mut self) -> (CallId, u64, Answer) {
         poll_fn(|context| {
             for question in &mut self.open {
@@ -56,7 +56,7 @@ impl ChildQuestions {
         .await
     }
 
-    /// What the turn under way waits for, if a call of it waits for a child that asks.
+    /// What the current turn waits for, if one of its calls waits for a child that asks.
     pub(super) fn state(&self) -> Option<RunState> {
         let waited_for = self.open.iter().find(|question| question.is_waited_for)?;
         Some(match waited_for.ask.about {
@@ -77,7 +77,7 @@ impl ChildQuestions {
         self.open.iter().position(|question| question.ask.call_id == *call_id)
     }
 
-    /// Takes a question that is over; no client is asked any more.
+    /// Removes a question that is over, and withdraws it from all clients.
     async fn take(&mut self, call_id: &CallId) -> Option<OpenChildQuestion> {
         let mut question = self.open.remove(self.position(call_id)?);
         question.asked.shutdown().await;
@@ -108,7 +108,7 @@ impl Session {
         self.tell_waiting();
     }
 
-    /// Somebody has come who can be asked.
+    /// Asks a participant that has just become ready.
     pub(super) fn ask_child_questions(&mut self, number: u64) {
         let Some(client) = self.participants.client(number) else { return };
         for index in 0..self.children.questions.open.len() {
@@ -116,7 +116,7 @@ impl Session {
         }
     }
 
-    /// Somebody has left.
+    /// Withdraws the questions from a participant that leaves.
     pub(super) fn withdraw_child_questions(&mut self, number: u64) {
         for question in &mut self.children.questions.open {
             if let Some(asked) = question.asked_at.remove(&number) {
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// The first answer wins and goes back to the child.
+    /// The first answer wins and goes to the child.
     pub(super) async fn child_question_answered(&mut self, call_id: &CallId, number: u64, answer: Answer) {
         let Some(index) = self.children.questions.position(call_id) else { return };
         let question = &mut self.children.questions.open[index];
@@ -133,7 +133,7 @@ impl Session {
             Answer::Gone => return drop(question.asked_at.remove(&number)),
             Answer::Unable => {
                 question.unable += 1;
-                // Somebody else may be able.
+                // Another client may be able to.
                 if question.unable < question.asked_at.len() {
                     return;
                 }
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// The child does not want to know any more.
+    /// The child has withdrawn its question.
     pub(super) async fn withdraw_for_child(&mut self, call_id: &CallId) {
         if self.children.questions.position(call_id).is_some() {
             self.end_child_question(call_id, Answer::Gone).await;
@@ -187,7 +187,7 @@ impl Session {
         self.tell_waiting();
     }
 
-    /// Shows everybody the call that is asked about; gives the index behind which it may be asked.
+    /// Shows all clients the call that a question is about; returns the index after which they may be asked.
     async fn show_asked_call(&mut self, ask: &Ask, status: &str) -> u64 {
         let shown = json!({
             "call_id": ask.call_id,
@@ -214,7 +214,7 @@ impl Session {
         index
     }
 
-    /// The state of a turn that waits for a child that waits for people.
+    /// Reports the state of a turn that waits for a child that waits for people.
     fn tell_waiting(&mut self) {
         if self.activity.is_running() {
             let state = self.children.questions.state().unwrap_or(RunState::Busy);

@@ -1,5 +1,5 @@
-//! The children of a session: what their calls are given, those in the background, and their results as
-//! messages. What people are asked for them is `child_questions`' business.
+//! The children of a session: what their calls get, which run in the background, and their results as messages.
+//! `child_questions` handles their questions to people.
 
 use std::collections::VecDeque;
 
@@ -22,21 +22,21 @@ use crate::prompt::{Prompt, PromptSource};
 use crate::task::TaskTerms;
 use crate::turn::TurnEnd;
 
-/// What still runs for the session, and what it has not been told yet.
+/// The children that still run, and the results not delivered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Children {
     background: Vec<BackgroundChild>,
-    /// In the order in which they ended. They wait while a turn is under way: a message never comes into the
+    /// In the order in which they ended. They wait while a turn runs, because a message never comes in the
     /// middle of a step.
     results: VecDeque<TaskResult>,
-    /// What people are asked for them.
+    /// Their open questions to people.
     pub(super) questions: ChildQuestions,
 }
 
 #[derive(Debug)]
 struct BackgroundChild {
     task: BackgroundTask,
-    /// Reaches it also while it still waits for its place.
+    /// Also reaches a task that still waits for its slot.
     cancel: CancellationToken,
 }
 
@@ -49,12 +49,13 @@ struct TaskResult {
 }
 
 impl Children {
-    /// Whether the session has to stay ours although no turn runs: results are owed to it.
+    /// Whether to keep the lease although no turn runs: results are still to be delivered.
     pub(super) fn keep_the_lease(&self) -> bool {
         !self.background.is_empty()
     }
 
-    /// Nor does what ended before begin a turn: who says stop wants nothing to go on by itself.
+    /// Cancels all background tasks. Results of tasks that already ended do not begin a turn either: a user who
+    /// says stop wants nothing to continue by itself.
     pub(super) fn cancel_background(&mut self) {
         for child in &self.background {
             child.cancel.cancel();
@@ -85,7 +86,7 @@ impl Children {
 }
 
 impl Session {
-    /// What a call of the turn under way gives its child.
+    /// What a call of the current turn gives its child.
     pub(super) fn task_terms(&self) -> Result<TaskTerms, HubError> {
         let Some(running) = self.activity.running() else {
             return Err(HubError::Invalid("a task needs a turn that waits for it".to_owned()));
@@ -106,7 +107,7 @@ impl Session {
         })
     }
 
-    /// A child begins to work in the background: that a result is owed is stored before it does.
+    /// A child begins to work in the background; first stores that a result is due.
     pub(super) async fn background_started(
         &mut self,
         task: BackgroundTask,
@@ -130,16 +131,16 @@ impl Session {
 
     pub(super) async fn background_ended(&mut self, id: &SessionId, text: String, when_done: WhenDone) {
         let place = self.children.background.iter().position(|child| child.task.session_id == *id);
-        // One that was given up has had its message.
+        // A task that was given up has had its message.
         let Some(place) = place else { return };
         let BackgroundChild { task, cancel } = self.children.background.remove(place);
-        // Nobody goes on with what was cancelled.
+        // A cancelled task must not start a turn.
         let when_done = if cancel.is_cancelled() { WhenDone::TellOnly } else { when_done };
         self.children.results.push_back(TaskResult { task, text, when_done });
         self.go_on().await;
     }
 
-    /// After a dead owner: its background tasks died with it.
+    /// After a crash: the background tasks of the dead owner died with it.
     pub(super) fn find_lost_tasks(&mut self) {
         for task in self.row.metadata.background_tasks() {
             if !self.children.knows(&task.session_id) {
@@ -150,7 +151,7 @@ impl Session {
         }
     }
 
-    /// The session is closed, or its host ends: nothing works for it any more.
+    /// The session is closed or its host ends: ends everything that works for it.
     pub(super) async fn end_background(&mut self, why: &str) {
         for BackgroundChild { task, cancel } in std::mem::take(&mut self.children.background) {
             cancel.cancel();
@@ -161,8 +162,8 @@ impl Session {
         self.deliver_results().await;
     }
 
-    /// Puts the results of background tasks behind what was said, unless a turn is under way. A turn of its own
-    /// begins where the manifest of one of them says so, for all of them together.
+    /// Appends the results of background tasks to the conversation, unless a turn runs. If the manifest of one
+    /// of them says so, one turn begins for all of them together.
     pub(super) async fn deliver_results(&mut self) {
         let (mut told, mut when_done) = (0, WhenDone::TellOnly);
         while let Some(result) = self.deliver_next().await {
@@ -177,7 +178,7 @@ impl Session {
         }
     }
 
-    /// The next result, once it is told; `None` when there is none, or none can be told now.
+    /// The next result, once it is delivered; `None` if there is none, or none can be delivered now.
     async fn deliver_next(&mut self) -> Option<TaskResult> {
         if self.activity.is_ours() || self.children.results.is_empty() {
             return None;
@@ -186,7 +187,7 @@ impl Session {
             tracing::warn!(%error, "the result of a background task waits");
             return None;
         }
-        // Taking the lease may have found a turn, or told of it already.
+        // Taking the lease may have found a turn, or delivered it already.
         if self.activity.is_ours() {
             return None;
         }
@@ -199,13 +200,13 @@ impl Session {
         Some(result)
     }
 
-    /// One commit: the message, and that it is not owed any more.
+    /// One commit: the message, and that the result is no longer due.
     async fn deliver(&mut self, result: &TaskResult) -> Result<(), HubError> {
         let mut tasks = self.row.metadata.background_tasks();
         let owed = tasks.len();
         tasks.retain(|task| task.session_id != result.task.session_id);
         if tasks.len() == owed {
-            // Another process has told it.
+            // Another process has delivered it.
             return Ok(());
         }
         let now = self.hub.ports.clock.now_ms();
@@ -242,7 +243,7 @@ impl Session {
         Ok(())
     }
 
-    /// Begins a turn of its own where nothing else is to be done.
+    /// Begins a turn by itself if nothing else is to be done.
     fn wake(&self, told: usize) {
         if self.status.state != RunState::Idle || !self.queue.is_empty() {
             return;
@@ -260,7 +261,7 @@ impl Session {
     }
 }
 
-/// The message: which task it was, and what came of it.
+/// The text of the message: which task it was, and its outcome.
 fn said(result: &TaskResult) -> String {
     let BackgroundTask { session_id, agent, title } = &result.task;
     format!("Background task \u{201c}{title}\u{201d} ({agent}, {session_id}) has ended:\n\n{}", result.text)

@@ -1,5 +1,4 @@
-//! The choices of a session: mode, model and how much it thinks, and small changes of its row outside of any
-//! turn.
+//! The choices of a session: mode, model and thought level, and small changes of its row outside of any turn.
 
 use std::sync::Arc;
 
@@ -18,16 +17,16 @@ use crate::part::Role;
 use crate::ports::model::{ModelInfo, ThoughtLevel};
 use crate::ports::store::{Change, ModelRef, SessionPatch, SessionRow};
 
-/// Whether something is worth saying that was said before.
+/// Whether to repeat a notice that was shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingModelNotice {
-    /// Only what was not told yet.
+    /// Only if it is new.
     News,
-    /// Somebody new is listening.
+    /// Yes, because a new client listens.
     Again,
 }
 
-/// The model of a session's next turn, by its row alone.
+/// The model of a session's next turn, according to its row alone.
 pub(super) fn model_of(hub: &hub::Shared, row: &SessionRow) -> Option<ModelInfo> {
     let chosen = row.model.as_ref().and_then(|model| describe(hub, model));
     chosen
@@ -47,7 +46,7 @@ impl Session {
             return self.chosen_of_foreign(&agent);
         }
         let info = self.model_for(&agent);
-        // A session can be read without any model; what it had is what it would have again.
+        // A session is readable without any model; its last model is the one it would get again.
         let had = || self.row.model.as_ref().map(ModelRef::without_variant);
         Ok(Chosen {
             thought: info.as_ref().and_then(|info| self.thought_for(&agent, info)),
@@ -60,7 +59,7 @@ impl Session {
         })
     }
 
-    /// The session of a subagent has its agent and no other.
+    /// The session of a subagent has only that agent.
     pub(super) fn modes(&self) -> Result<Arc<[Mode]>, HubError> {
         if self.row.metadata.child_of().is_none() {
             return Ok(self.agents().modes());
@@ -74,7 +73,7 @@ impl Session {
         self.row.metadata.mode().unwrap_or(&self.row.agent)
     }
 
-    /// Says which agent takes the place of one that this host does not have.
+    /// Tells people which agent replaces one that this host does not have.
     pub(super) fn tell_of_missing_agent(&self) {
         let wanted = self.wanted_agent();
         if self.row.metadata.child_of().is_some() {
@@ -93,18 +92,18 @@ impl Session {
     pub(super) fn current_agent(&self) -> Result<Agent, HubError> {
         let agents = self.agents();
         if self.row.metadata.child_of().is_some() {
-            // Another one in its place might do more.
+            // Another agent in its place might have more rights.
             let own = agents.subagent(&self.row.agent).cloned();
             let missing = || HubError::Invalid(format!("there is no subagent `{}` any more", self.row.agent));
             return own.ok_or_else(missing);
         }
-        // A session made by a host with other agents goes on with the default one.
+        // A session from a host with other agents continues with the default agent.
         let agent = agents.primary(self.wanted_agent()).or_else(|| agents.primary(DEFAULT_AGENT));
         agent.cloned().ok_or_else(|| HubError::Internal("there is no default agent".into()))
     }
 
-    /// The model of the next turn: the chosen one while it can be used, else the configured one, else the
-    /// host's first.
+    /// The model of the next turn: the chosen one if it is usable, else the configured one, else the host's
+    /// first.
     pub(super) fn current_model(&self) -> Option<ModelInfo> {
         match self.current_agent() {
             Ok(agent) => self.model_for(&agent),
@@ -112,7 +111,7 @@ impl Session {
         }
     }
 
-    /// The same for an agent.
+    /// The same for a given agent.
     pub(super) fn model_for(&self, agent: &Agent) -> Option<ModelInfo> {
         if let Some(abilities) = self.abilities(agent) {
             return Some(abilities.stand_in(agent));
@@ -121,8 +120,8 @@ impl Session {
         wanted.or_else(|| model_of(&self.hub, &self.row))
     }
 
-    /// What an agent has if it can be had, with how much it thinks: what the user chose while it was the mode,
-    /// else its own, else the session's.
+    /// The model and thought level wanted for an agent: what the user chose in its mode, else its own, else the
+    /// session's.
     fn wanted_model(&self, agent: &Agent) -> Option<ModelRef> {
         let of_session = self.row.model.clone();
         if !agent.has_own_model() {
@@ -141,14 +140,14 @@ impl Session {
         describe(&self.hub, model)
     }
 
-    /// The level that was chosen, or the agent's own, if this model has it.
+    /// The chosen level, or the agent's own, if this model has it.
     pub(super) fn thought_for(&self, agent: &Agent, info: &ModelInfo) -> Option<ThoughtLevel> {
         let variant = self.wanted_model(agent).and_then(|model| model.variant);
         let level = variant.as_deref().and_then(ThoughtLevel::parse);
         level.filter(|level| info.thought_levels.contains(level))
     }
 
-    /// The model that was chosen for an agent, if it can't be used.
+    /// The model chosen for an agent, if it is not usable.
     fn missing_model(&self, agent: &Agent) -> Option<ModelRef> {
         if agent.foreign_key().is_some() {
             return None;
@@ -157,12 +156,12 @@ impl Session {
         missing.map(|model| model.without_variant())
     }
 
-    /// Where no other model may answer, the one that was chosen has to be there; its key may have turned up
-    /// since the last look.
+    /// If no other model may answer, the chosen one has to be usable; its key may have been stored since the
+    /// last look.
     pub(super) async fn demand_chosen_model(&self, choice: &TurnChoice) -> Result<(), HubError> {
         match self.hub.ports.settings.stand_in {
             ModelStandIn::Allowed => return Ok(()),
-            // What a command of the user names was checked with its words.
+            // The model that a user's command names was checked together with its words.
             ModelStandIn::Refused if choice.model.is_some() => return Ok(()),
             ModelStandIn::Refused => {}
         }
@@ -174,14 +173,14 @@ impl Session {
         self.missing_model(&agent).map_or(Ok(()), |missing| Err(self.hub.unusable_model(&missing)))
     }
 
-    /// Says which model takes the place of one that can't be used any more.
+    /// Tells people which model replaces one that is no longer usable.
     pub(super) fn tell_of_missing_model(&mut self, telling: MissingModelNotice) {
         let missing = self.current_agent().ok().and_then(|agent| self.missing_model(&agent));
         let is_known = self.participants.learn_missing_model(missing.as_ref());
         if is_known && telling == MissingModelNotice::News {
             return;
         }
-        // Without any model the prompts themselves are refused, with the reason.
+        // Without any model, the prompts themselves are refused with the reason.
         let (Some(missing), Some(instead)) = (&missing, self.current_model()) else { return };
         if self.hub.ports.settings.stand_in == ModelStandIn::Refused {
             return;
@@ -195,15 +194,15 @@ impl Session {
         self.tell_ourselves(notice);
     }
 
-    /// Done behind what waits already.
+    /// Sends this session a command, which runs after those that already wait.
     pub(super) fn tell_ourselves(&self, command: SessionCommand) {
         if let Some(commands) = self.inbox.sender() {
-            // We are alive, so it arrives.
+            // This task is alive, so the command arrives.
             drop(commands.send(command));
         }
     }
 
-    /// What can be chosen has become another: everybody gets the new list.
+    /// The choices have changed: sends all clients the new list.
     pub(super) async fn tell_choices(&mut self) {
         self.tell_of_missing_model(MissingModelNotice::News);
         let is_another = self.chosen().is_ok_and(|chosen| self.foreign.tells_mode(&chosen.agent));
@@ -237,8 +236,7 @@ impl Session {
         self.choose(patch, |session| session.row.metadata.set_mode(&agent)).await
     }
 
-    /// Only what is listed, or what is in use already. How much to think is kept if the new model knows that
-    /// level.
+    /// Accepts only a listed model, or one already in use. Keeps the thought level if the new model has it.
     pub(super) async fn set_model(&mut self, model: ModelRef) -> Result<Chosen, HubError> {
         self.demand_native("the model")?;
         let wanted = self.wanted_model(&self.current_agent()?);
@@ -290,7 +288,7 @@ impl Session {
         self.choose(patch, |session| session.row.model = Some(model)).await
     }
 
-    /// Stores a choice and tells everybody; it holds from the next turn on.
+    /// Stores a choice and tells all clients; it applies from the next turn on.
     pub(super) async fn choose(
         &mut self,
         patch: SessionPatch,
@@ -307,7 +305,7 @@ impl Session {
         let change = if is_same { ModeChange::None } else { ModeChange::Another };
         let stored = self.store_choice(patch, change).await;
         if stored.is_err() {
-            // What is not stored is not chosen.
+            // A choice that could not be stored does not count.
             self.row = before;
         }
         if self.current_foreign().is_some() != was_foreign {
@@ -333,7 +331,7 @@ impl Session {
         self.take_lease().await?;
         let changed = patch.metadata.clone();
         if changed.says_title() {
-            // Somebody has given it a name: none is made any more.
+            // A user has named the session: do not make a title any more.
             self.titling = Titling::NotDue;
         }
         self.journal.change(vec![Change::PatchSession(patch)])?;
@@ -343,7 +341,7 @@ impl Session {
         Ok(())
     }
 
-    /// Tells everybody something that belongs to no turn.
+    /// Sends all clients a notice that belongs to no turn.
     pub(super) async fn notice(
         &mut self,
         severity: &'static str,
@@ -368,14 +366,14 @@ impl Session {
     }
 }
 
-/// Whether a choice is one of another mode.
+/// Whether a choice changes the mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModeChange {
     Another,
     None,
 }
 
-/// Speaks outside of any message.
+/// The author of entries outside of any message.
 pub(super) fn aside() -> Author {
     Author { message_id: MessageId::new(""), role: Role::System }
 }

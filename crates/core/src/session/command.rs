@@ -1,4 +1,4 @@
-//! What a session can be told.
+//! The commands to a session.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ use crate::task::TaskTerms;
 use crate::task::relay::ChildQuestion;
 use crate::watchdog::Approval;
 
-/// Everything a session can be told. Handled one after the other, in the order given.
+/// Everything that a session can be asked. Handled one after the other, in the order given.
 #[derive(Debug)]
 pub(crate) enum SessionCommand {
-    /// Settle what an earlier owner left behind, if anything.
+    /// Settles what an earlier owner left behind, if anything.
     Recover(Reply<()>),
-    /// The same for a session that from now on has exactly these directories beside its root, and these
-    /// servers of its client.
+    /// The same; from then on the session has exactly these directories beside its root, and these servers of
+    /// its client.
     WorkIn {
         place: SessionPlace,
         reply: Reply<()>,
@@ -65,13 +65,13 @@ pub(crate) enum SessionCommand {
         approval: Approval,
         reply: Reply<Chosen>,
     },
-    /// Of an agent that lives elsewhere.
+    /// An option of an agent that lives elsewhere.
     SetOption {
         id: String,
         value: String,
         reply: Reply<Chosen>,
     },
-    /// What can be chosen has become another.
+    /// The available choices have changed.
     ChoicesChanged,
     /// The agent, which lives elsewhere, has other commands now.
     AgentCommandsChanged,
@@ -95,7 +95,7 @@ pub(crate) enum SessionCommand {
         prompt: Prompt,
         reply: Reply<()>,
     },
-    /// Hides a prompt and everything behind it. The client has a side of its own for files.
+    /// Hides a prompt and everything after it. The client may handle files itself.
     Rewind {
         message_id: MessageId,
         client: Option<Arc<dyn Client>>,
@@ -105,7 +105,7 @@ pub(crate) enum SessionCommand {
         client: Option<Arc<dyn Client>>,
         reply: Reply<Unrewound>,
     },
-    /// The user's word about the project's own configuration.
+    /// The user's decision about the project's own configuration.
     Consent {
         request: ConsentRequest,
         consent: ConsentAnswer,
@@ -116,9 +116,9 @@ pub(crate) enum SessionCommand {
         title: String,
         description: Option<String>,
     },
-    /// Servers offer other prompts than before.
+    /// Servers offer different prompts now.
     PromptsChanged,
-    /// A call of the turn under way gives work to a child.
+    /// A call of the current turn gives work to a child.
     TaskTerms(Reply<TaskTerms>),
     /// A child begins to work in the background, once this is stored.
     BackgroundStarted {
@@ -136,7 +136,7 @@ pub(crate) enum SessionCommand {
     WithdrawForChild(CallId),
     /// A child has added to what answers allow.
     StoreAuthority,
-    /// It is not needed any more: it closes if nothing is under way and no client takes part.
+    /// The task that opened it is over: close it if nothing runs and no client takes part.
     CloseUnattended,
     Close(Reply<()>),
     Shutdown(Reply<()>),

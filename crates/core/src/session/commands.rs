@@ -1,5 +1,5 @@
-//! What the built-in slash commands do, and the turn that answers one. A command without words behind it shows;
-//! with words it chooses, by the same functions as a client's own controls.
+//! What the built-in slash commands do, and the turn that answers one. A command without arguments shows the
+//! current choice; with arguments it chooses, through the same functions as a client's own controls.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ use crate::skills::Skill;
 use crate::slash_commands::{CommandAction, Invocation, SlashCommand};
 use crate::turn::{FailureKind, TurnEnd};
 
-/// The word that lets a model think as it does by itself.
+/// The word for the model's default thought level.
 const DEFAULT_THOUGHT: &str = "default";
 
 impl Session {
-    /// How a command is done; what is wrong with it is an answer, too.
+    /// How to execute a command; a mistake in it gives an answer, too.
     pub(super) fn command_action(&self, invocation: &Invocation) -> Result<CommandAction, String> {
         let Invocation { name, arguments, attachments } = invocation;
         let Some(SlashCommand { input_hint, action, .. }) = self.knowledge.commands().find(name) else {
@@ -45,7 +45,7 @@ impl Session {
     }
 }
 
-/// Answers are sentences, errors among them.
+/// Formats an answer or an error as a sentence.
 pub(super) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().into_iter().flat_map(char::to_uppercase).collect();
@@ -203,7 +203,7 @@ fn model_name(chosen: &Chosen) -> String {
     chosen.model.as_ref().map_or_else(|| "none".to_owned(), |model| format!("`{model}`"))
 }
 
-/// What is chosen now; beside it what could be, unless that was just chosen.
+/// The current choice, and the alternatives unless the user just chose.
 fn shown<'a>(what: &str, current: &str, wanted: &str, all: impl Iterator<Item = &'a str>) -> String {
     let others: Vec<String> = all.filter(|name| *name != current).map(|name| format!("`{name}`")).collect();
     match wanted.is_empty() && !others.is_empty() {
@@ -212,15 +212,15 @@ fn shown<'a>(what: &str, current: &str, wanted: &str, all: impl Iterator<Item = 
     }
 }
 
-/// What a command found.
+/// The result of a command.
 #[derive(Debug)]
 pub(super) struct CommandAnswer {
     pub(super) text: String,
-    /// Whether the conversation is still what it was when the command began.
+    /// Whether the conversation is unchanged since the command began.
     pub(super) history: NextHistory,
 }
 
-/// The turn of a command: says what the session found. No model is asked, and none is shown the answer.
+/// The turn of a command: reports what the session found. Asks no model, and no model sees the answer.
 #[derive(Debug)]
 pub(super) struct CommandTurn {
     context: TurnContext,
@@ -231,7 +231,7 @@ pub(super) struct CommandTurn {
 impl CommandTurn {
     pub(super) fn new(context: TurnContext) -> (Self, oneshot::Sender<CommandAnswer>) {
         let (found, answer) = oneshot::channel();
-        // Nobody knows what a command did whose answer never comes.
+        // If the answer never comes, it is unknown what the command did.
         (Self { context, answer: Some(answer), history: NextHistory::Reread }, found)
     }
 

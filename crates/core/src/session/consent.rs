@@ -1,5 +1,5 @@
-//! The user's word about the project's own configuration, given in the session: `/trust`, or the answer of a
-//! client that was asked. What was shown is what is agreed to.
+//! The user's decision about the project's own configuration, made in the session: `/trust`, or the answer to a
+//! question. The user agrees to exactly what was shown.
 
 use super::{Session, SessionCommand, SessionProject};
 use crate::hub::HubError;
@@ -41,7 +41,7 @@ fn shown(session: &mut Session, request: ConsentRequest) -> String {
 }
 
 impl Session {
-    /// Keeps the word, and follows it from the next turn on.
+    /// Stores the decision, and applies it from the next turn on.
     pub(super) async fn decide(
         &mut self,
         request: ConsentRequest,
@@ -56,7 +56,7 @@ impl Session {
         self.learn_project().await;
         self.reopen_changed_servers();
         if self.agents().modes() != modes {
-            // A project brings agents, too.
+            // A project can bring agents, too.
             self.tell_ourselves(SessionCommand::ChoicesChanged);
         }
         Ok(())

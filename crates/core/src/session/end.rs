@@ -1,4 +1,5 @@
-//! Ending turns: one commit carries everything a run left, then who waits for it is answered.
+//! Ends turns: one commit stores everything that a run left, then the callers that wait for it get their
+//! answers.
 
 use super::Session;
 use super::lease::LeaseAfter;
@@ -40,7 +41,7 @@ impl Session {
         self.end_run(live, end, TurnLeftovers::default(), lease).await;
     }
 
-    /// Writes the end of a run in one commit and answers who waits for it.
+    /// Stores the end of a run in one commit and answers the callers that wait for it.
     pub(super) async fn end_run(
         &mut self,
         live: LiveRun,
@@ -50,7 +51,7 @@ impl Session {
     ) {
         let pending_approval = leftovers.pending_approval.take();
         let excerpt = self.title_excerpt(&end, &leftovers);
-        // For a backend that left something open; the loop closes what it opened.
+        // For a backend that left something open; the loop closes its own streams and calls.
         let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
         let cut = CutShort::by(reason_of(&end));
         if let Err(error) = close_message(&self.journal, &author, &cut, OpenApprovals::Close).await {
@@ -87,7 +88,8 @@ impl Session {
         self.begin_title(excerpt, turn_span);
     }
 
-    /// The trace of a turn that ends; one of a process that died began when its answer was stored.
+    /// The trace of a turn that ends; for one of a process that died, it starts at the time when the answer was
+    /// stored.
     async fn ending_trace(&mut self, live: &LiveRun) -> Option<TurnTrace> {
         let ports = &self.hub.ports;
         if self.measures.trace().is_some() || ports.telemetry.is_none() {
@@ -108,7 +110,7 @@ impl Session {
         let now = self.hub.ports.clock.now_ms();
         let author = Author { message_id: live.message_id.clone(), role: Role::Assistant };
         if let TurnEnd::Failed { message, .. } = end {
-            // With the answer: whoever reads it later learns why it stops here.
+            // Stored with the answer, so that a later reader learns why it stops here.
             let why = notice::kept("error", "The turn failed", Some(message));
             self.journal.record_with(&author, vec![why], Vec::new())?;
         }
@@ -137,7 +139,7 @@ impl Session {
         }
         changes.push(Change::PatchSession(patch));
         changes.push(Change::EndRun);
-        // The log of the last run stays for readers in other processes; older ones go when no reader here
+        // Keeps the log of the last run for readers in other processes; deletes older ones once no reader here
         // needs them.
         let before = live.first_index.min(self.journal.passed_by_all());
         changes.push(Change::TrimLog { before });
@@ -153,7 +155,7 @@ impl Session {
         Ok(index)
     }
 
-    /// Keeps the conversation for the next turn if it is complete and agreed upon.
+    /// Keeps the conversation for the next turn if it is complete and matches the rows.
     fn keep_history(&mut self, live: &LiveRun, leftovers: TurnLeftovers, rest: Option<Vec<Part>>) {
         let Some(mut conversation) = leftovers.conversation else { return };
         match (leftovers.history, rest) {

@@ -1,5 +1,5 @@
-//! A session whose agent lives elsewhere: what can be chosen of it, what it starts from, what it is refused.
-//! Runs no turns.
+//! A session whose agent lives elsewhere: its options, what its turns start from, what it refuses. Runs no
+//! turns.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ use crate::turn::foreign::ForeignStart;
 /// What a session has told agents that live elsewhere.
 #[derive(Debug, Default)]
 pub(crate) struct ToldAgent {
-    /// The one that was told of it last.
+    /// The last agent that was told of this session.
     told: Option<Arc<str>>,
     /// The mode that clients know, where the agent may change it itself.
     mode: Option<String>,
 }
 
 impl ToldAgent {
-    /// Whether this agent is another than the last one; from now on it is the last.
+    /// Whether this agent differs from the last one; from now on it is the last.
     fn is_news(&mut self, agent: &Arc<str>) -> bool {
         self.told.replace(agent.clone()).as_ref() != Some(agent)
     }
@@ -47,7 +47,7 @@ impl Session {
         self.current_agent().ok().filter(|agent| self.abilities(agent).is_some())
     }
 
-    /// What such an agent has in the place of a choice of ours: its own option of this category, if it has one.
+    /// The agent's own option of this category, in place of our choice, if it has one.
     pub(super) fn own_choice(&self, what: &str, category: &str) -> Option<String> {
         let agent = self.current_foreign()?;
         let itself = format!("The agent `{}` chooses {what} itself", agent.id);
@@ -61,7 +61,7 @@ impl Session {
         })
     }
 
-    /// The choice of a session whose agent has its own models.
+    /// The choices of a session whose agent has its own models.
     pub(super) fn chosen_of_foreign(&self, agent: &Agent) -> Result<Chosen, HubError> {
         let mut options = self.agent_options(agent);
         let own = options.iter().position(|option| self.shows_own_modes(agent) && option.is_mode());
@@ -149,7 +149,7 @@ impl Session {
         self.choose(patch, move |session| session.row.metadata.merge(&stored)).await
     }
 
-    /// An agent that lives elsewhere chooses its model itself.
+    /// Refuses a choice of model: an agent that lives elsewhere chooses its model itself.
     pub(super) fn demand_native(&self, what: &str) -> Result<(), HubError> {
         let agent = self.current_agent()?;
         match agent.foreign_key() {
@@ -158,8 +158,8 @@ impl Session {
         }
     }
 
-    /// What a turn of such an agent starts from; `None` for the loop. What it kept is read anew: it is written
-    /// while a turn runs.
+    /// What a turn of such an agent starts from; `None` for the loop. Reads the agent's state again, because
+    /// turns change it.
     pub(super) async fn foreign_start(&self, agent: &Agent) -> Result<Option<ForeignStart>, HubError> {
         if agent.foreign_key().is_none() {
             return Ok(None);
@@ -183,15 +183,15 @@ impl Session {
                 AgentWord::OptionsChanged => SessionCommand::ChoicesChanged,
                 AgentWord::CommandsChanged => SessionCommand::AgentCommandsChanged,
             };
-            // A session that has ended need not be told.
+            // A session that has ended needs no news.
             if let Some(commands) = commands.upgrade() {
                 drop(commands.send(command));
             }
         })
     }
 
-    /// Tells an agent that lives elsewhere of this session, and people of the servers that it does not use.
-    /// `false`: the agent is one of this process.
+    /// Tells an agent that lives elsewhere about this session, and people about the servers that it does not
+    /// use. `false`: the agent belongs to this process.
     pub(super) fn open_foreign(&mut self) -> bool {
         let Ok(agent) = self.current_agent() else { return false };
         let Some(abilities) = self.abilities(&agent) else { return false };

@@ -1,5 +1,5 @@
-//! The conversation as the model sees it: passages from rows, and what a session keeps in memory about it. What
-//! is sent is up to the turn.
+//! The conversation as the model sees it: makes passages of rows, and knows what a session keeps of it in
+//! memory. The turn decides what is sent.
 
 use crate::compaction::CompactionMark;
 use crate::conversation::Conversation;
@@ -13,18 +13,18 @@ use crate::slash_commands;
 use crate::turn::TurnEnd;
 use crate::turn::left_out::leave_out_result;
 
-/// What a session knows of its stored conversation beside its row.
+/// What a session knows about its stored conversation beside its row.
 #[derive(Debug, Default)]
 pub(crate) struct ConversationState {
     last_seq: i64,
-    /// How the last turn ended here, with its answer: the model is told of an end that was not its own.
+    /// How the last turn here ended, with its answer: the model is told if it did not end the turn itself.
     last_end: Option<(MessageId, TurnEnd)>,
-    /// Messages were hidden or shown while a command held the conversation.
+    /// A rewind or its undo changed the visible messages while a command held the conversation.
     is_stale: bool,
 }
 
 impl ConversationState {
-    /// The place of the next message.
+    /// The seq of the next message.
     pub(super) fn next_seq(&self) -> i64 {
         self.last_seq + 1
     }
@@ -42,7 +42,7 @@ impl ConversationState {
         self.last_end.as_ref().filter(|(ended, _)| ended == answer).map(|(_, end)| end)
     }
 
-    /// A command holds the conversation as it is now.
+    /// A command now holds the conversation.
     pub(super) fn command_began(&mut self) {
         self.is_stale = false;
     }
@@ -52,7 +52,7 @@ impl ConversationState {
         self.is_stale = true;
     }
 
-    /// Whether the next turn can go on with the conversation that the command held.
+    /// Whether the next turn can use the conversation that the command held.
     pub(super) fn history_after_command(&mut self) -> NextHistory {
         match std::mem::take(&mut self.is_stale) {
             true => NextHistory::Reread,
@@ -61,8 +61,8 @@ impl ConversationState {
     }
 }
 
-/// Reads the visible conversation before `before_seq` as it is sent: from the last boundary on, and without
-/// prompts that the model refused and slash commands, and their answers.
+/// Reads the visible conversation before `before_seq` in the form that is sent: from the last boundary on,
+/// without prompts that the model refused, without slash commands, and without the answers to both.
 pub(crate) async fn load(
     store: &dyn Store,
     session: &SessionId,
@@ -77,7 +77,7 @@ pub(crate) async fn load(
         for (message, rows) in page.messages {
             let parts = parts_of(&rows)?;
             match &mut open {
-                // A message cut by the page border goes on.
+                // Continues a message that was cut at the end of a page.
                 Some((row, gathered)) if row.id == message.id => gathered.extend(parts),
                 _ => {
                     if let Some((row, gathered)) = open.replace((message, parts)) {
@@ -97,24 +97,24 @@ pub(crate) async fn load(
     Ok(conversation)
 }
 
-/// Adds what the model is sent of a message.
+/// Adds the part of a message that the model gets.
 pub(crate) fn append(row: &MessageRow, parts: Vec<Part>, conversation: &mut Conversation) {
     let is_command = row.metadata.answers_command() || slash_commands::invocation(&parts).is_some();
     if is_command || row.metadata.is_refused() {
-        // No model is shown what was said there; how room was made holds all the same.
+        // No model sees such a message, but the marks of a compaction in it apply.
         return apply_marks(&row.id, &parts, conversation);
     }
     split(row, parts).into_iter().for_each(|passage| conversation.push_stored(passage));
 }
 
-/// Marks behind everything that is there.
+/// Applies marks after everything that is there.
 fn apply_marks(message_id: &MessageId, parts: &[Part], conversation: &mut Conversation) {
     for mark in parts.iter().filter_map(CompactionMark::of) {
         *conversation = conversation.marked(&mark, conversation.len(), message_id);
     }
 }
 
-/// The same for an answer under way: its finished steps, and the marks that the step after them may have set.
+/// The same for an unfinished answer: its finished steps, and marks that the following step may have set.
 pub(crate) fn append_steps(
     row: &MessageRow,
     parts: Vec<Part>,
@@ -122,7 +122,7 @@ pub(crate) fn append_steps(
     conversation: &mut Conversation,
 ) {
     let mut passages = split(row, parts);
-    // What hooks said behind a step belongs to it.
+    // What hooks said after a step belongs to it.
     let of_steps = passages.iter().enumerate().filter(|(_, passage)| passage.role == Role::Assistant);
     let unfinished = of_steps.map(|(place, _)| place).nth(steps).unwrap_or(passages.len());
     let under_way = passages.split_off(unfinished);
@@ -130,8 +130,8 @@ pub(crate) fn append_steps(
     under_way.iter().for_each(|passage| apply_marks(&row.id, &passage.parts, conversation));
 }
 
-/// One passage per step of an assistant message, and one for what a hook said behind it; a user message is one
-/// passage.
+/// One passage per step of an assistant message, plus one for what a hook said after it; one passage for a user
+/// message.
 fn split(row: &MessageRow, parts: Vec<Part>) -> Vec<Passage> {
     if row.role != Role::Assistant {
         return vec![Passage::new(row.id.clone(), row.role, parts)];

@@ -1,5 +1,5 @@
-//! Hooks about a prompt: asked before it is stored or waits, so that nothing of a prompt that one of them is
-//! against reaches the conversation.
+//! Hooks about a prompt: they run before the prompt is stored or queued, so that nothing of a prompt that a
+//! hook blocks reaches the conversation.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::slash_commands;
 use crate::watchdog::PatternBase;
 
 impl Session {
-    /// The parts of a prompt with what hooks add for the model; `None`: the user cancelled, or the session
-    /// ends. A command that no model is sent is none of their business.
+    /// The parts of a prompt plus what hooks add for the model; `None`: the user cancelled, or the session
+    /// ends. Hooks do not see a command that no model gets.
     pub(super) async fn ask_prompt_hooks(
         &mut self,
         mut parts: Vec<Part>,
@@ -33,7 +33,7 @@ impl Session {
         }
         let (text, workspace) = (prompt::text_of(&parts), Arc::new(self.workspace()));
         let (agent, approval) = (self.current_agent()?.id, self.approval());
-        // Fires when the answer is not waited for any more.
+        // Cancelled when the caller no longer waits for the answer.
         let cancel = CancellationToken::new();
         let dropped_with_us = cancel.clone().drop_guard();
         let asking = async {
@@ -68,8 +68,8 @@ impl Session {
     }
 }
 
-/// A prompt that waits in a session that is not open can't be shown to hooks: it is not changed where there are
-/// some.
+/// Refuses to change a waiting prompt in a session that is not open if there are prompt hooks, because they
+/// could not check it.
 pub(super) async fn demand_none(hub: &hub::Shared, record: &SessionRecord) -> Result<(), HubError> {
     if hub.ports.hooks.is_none() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The commands to a session, in order. Those that came while another was obeyed, and can wait, are next.
+//! The commands to a session, in order. Commands that arrived during another one and can wait come next.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender}
 use super::SessionCommand;
 
 pub(super) struct Inbox {
-    /// For the participants we hand out, and for what the session tells itself. Weak: the session ends when no
-    /// one else can send to it.
+    /// For the participants that we give out, and for commands to ourselves. Weak: the session ends when no one
+    /// else can send to it.
     sender: WeakUnboundedSender<SessionCommand>,
     arriving: UnboundedReceiver<SessionCommand>,
     waiting: VecDeque<SessionCommand>,
@@ -31,7 +31,7 @@ impl Inbox {
         self.sender.clone()
     }
 
-    /// The next one to be obeyed; `None` when no sender is left.
+    /// The next command; `None` if no sender is left.
     pub(super) async fn next(&mut self) -> Option<SessionCommand> {
         match self.waiting.pop_front() {
             Some(command) => Some(command),
@@ -39,7 +39,7 @@ impl Inbox {
         }
     }
 
-    /// One that comes in now, while another is obeyed.
+    /// A command that arrives while another is being handled.
     pub(super) async fn arriving(&mut self) -> Option<SessionCommand> {
         self.arriving.recv().await
     }

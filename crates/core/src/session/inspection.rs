@@ -1,4 +1,4 @@
-//! The slash commands that look at the session itself: what it used, and a file with all of it.
+//! The slash commands about the session itself: its usage, and an export to a file.
 
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ pub(crate) async fn usage(session: &mut Session, _arguments: &str) -> Result<Str
     Ok(format!("{}\n\n{cost}", lines.join("\n")))
 }
 
-/// Into a file and never into the conversation: there it would be a part of the next export.
+/// Writes to a file, never into the conversation, where it would become part of the next export.
 pub(crate) async fn export(session: &mut Session, wanted: &str) -> Result<String, HubError> {
     let format = match wanted {
         "" => Format::Markdown,
@@ -61,7 +61,7 @@ pub(crate) async fn export(session: &mut Session, wanted: &str) -> Result<String
     }
 }
 
-/// Takes up to `EXPORTED_BYTES`.
+/// Accepts up to `EXPORTED_BYTES`.
 #[derive(Default)]
 struct BoundedText(Vec<u8>);
 

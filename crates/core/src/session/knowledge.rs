@@ -1,5 +1,5 @@
-//! What files of the user and of the project add to a session: skills and slash commands. Looked for once,
-//! while the user still writes the first prompt; what changes later is seen when the session is opened again.
+//! What files of the user and of the project add to a session: skills and slash commands. Reads them once,
+//! while the user still writes the first prompt; later changes show when the session is opened again.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -21,11 +21,11 @@ use crate::ports::model::ModelInfo;
 use crate::skills::{Skill, Skills};
 use crate::slash_commands::{CommandAction, KnownCommands, SlashCommands, TypedCommand, in_first_place};
 
-/// Skills and slash commands of a session, as far as they are known.
+/// The skills and slash commands of a session, as far as they have been read.
 #[derive(Debug)]
 pub(crate) struct SessionKnowledge {
     look: KnowledgeLook,
-    /// Without the prompts of servers.
+    /// The commands without the prompts of servers.
     commands_of_files: SlashCommands,
     commands: SlashCommands,
     /// Participants get the list when it changes.
@@ -33,7 +33,7 @@ pub(crate) struct SessionKnowledge {
     skills: Arc<Skills>,
 }
 
-/// How far the look has come.
+/// The progress of the search.
 #[derive(Debug, Default)]
 enum KnowledgeLook {
     #[default]
@@ -45,11 +45,11 @@ enum KnowledgeLook {
 /// A task that crashed has found nothing.
 type LookResult = Result<FoundKnowledge, JoinError>;
 
-/// A prompt with its command recognised, if it is one.
+/// A prompt, with its command recognised if it is one.
 #[derive(Debug)]
 pub(super) enum ResolvedPrompt {
     Parts(Vec<Part>),
-    /// A server has to be asked first.
+    /// The prompt of a server, which has to write it out first.
     OfServer(Arc<ServerPrompt>, Vec<Part>),
 }
 
@@ -66,7 +66,7 @@ impl Default for SessionKnowledge {
 }
 
 impl SessionKnowledge {
-    /// What can be typed now.
+    /// The available commands.
     pub(super) fn commands(&self) -> &SlashCommands {
         &self.commands
     }
@@ -79,7 +79,7 @@ impl SessionKnowledge {
         self.feed.subscribe()
     }
 
-    /// Waits for the look to come back; for ever when there is none.
+    /// Waits for the search to return; indefinitely if none runs.
     pub(super) async fn found(&mut self) -> LookResult {
         match &mut self.look {
             KnowledgeLook::Looking(looking) => looking.await,
@@ -92,7 +92,7 @@ impl SessionKnowledge {
         self.commands = self.commands_of_files.with_prompts(prompts).with_agent(of_agent);
     }
 
-    /// Participants see these from now on.
+    /// Shows participants these commands from now on.
     fn show(&self, listed: SlashCommands) {
         if let KnowledgeLook::Known = self.look {
             self.feed.send_replace(KnownCommands::All(listed));
@@ -109,8 +109,8 @@ impl Drop for KnowledgeLook {
 }
 
 impl Session {
-    /// Begins to look, unless that was done before. Not before a client has its answer: it would take its
-    /// processor.
+    /// Starts the search, unless that was done before. Only after a client has its answer, because the search
+    /// would compete with it for the processor.
     pub(super) fn begin_to_know(&mut self) {
         self.connect_servers();
         let KnowledgeLook::NotAsked = self.knowledge.look else { return };
@@ -121,12 +121,12 @@ impl Session {
         let rules = self.permissions(&agent, workspace.clone()).read_rules();
         let looking = surroundings.knowledge(workspace, rules);
         self.knowledge.look = KnowledgeLook::Looking(tokio::spawn(async {
-            // A disk that does not answer must not hold up the first turn for ever.
+            // A disk that does not answer must not delay the first turn for ever.
             tokio::time::timeout(KNOWLEDGE_TIME, looking).await.unwrap_or_default()
         }));
     }
 
-    /// Waits until all is known.
+    /// Waits until the search is complete.
     pub(crate) async fn know(&mut self) {
         self.begin_to_know();
         if let KnowledgeLook::Looking(_) = self.knowledge.look {
@@ -144,7 +144,7 @@ impl Session {
         self.knowledge.commands_of_files = SlashCommands::built_in().with(&found);
         self.list_commands();
         if !found.skills.is_empty() {
-            // Its workspace knows of none.
+            // The workspace of the current setup has no skills.
             self.setup.forget();
         }
         self.knowledge.skills = Arc::new(found.skills);
@@ -168,7 +168,7 @@ impl Session {
         }
     }
 
-    /// What can be typed now, told to whoever is attached once all of it is known.
+    /// Sends participants the available commands once the search is complete.
     pub(super) fn list_commands(&mut self) {
         let foreign = self.current_foreign();
         let of_agent = foreign.map(|agent| self.hub.ports.backend.commands(&agent, &self.id));
@@ -176,7 +176,8 @@ impl Session {
         self.knowledge.show(self.listed_commands());
     }
 
-    /// Without those that would only be refused now; they are known all the same, so that they are no prompts.
+    /// Leaves out commands that would be refused now; they are still recognised, so that they do not become
+    /// prompts.
     pub(super) fn listed_commands(&self) -> SlashCommands {
         match self.current_foreign() {
             Some(_) => self.knowledge.commands.without_compaction(),
@@ -184,7 +185,7 @@ impl Session {
         }
     }
 
-    /// The index stays as it was when the prompt was first assembled.
+    /// Stores the skill index when the first prompt is assembled; it does not change later.
     pub(super) fn capture_skill_index(&mut self, window: u64) {
         let index = self.knowledge.skills.section(window);
         if !index.is_empty() {
@@ -197,15 +198,15 @@ impl Session {
         self.row.metadata.skill_index().unwrap_or_default().to_owned()
     }
 
-    /// The parts of a prompt with a known command recognised and written out, as they are stored; what a server
-    /// writes out is left to it.
+    /// The parts of a prompt in their stored form, with a known command recognised and expanded; prompts of
+    /// servers are left to their servers.
     pub(super) async fn resolve_command(&mut self, parts: Vec<Part>) -> Result<ResolvedPrompt, HubError> {
         let Some(typed) = TypedCommand::of(&parts) else { return Ok(ResolvedPrompt::Parts(parts)) };
         if self.knowledge.commands.find(typed.name).is_none() {
             self.know().await;
         }
         let Some(command) = self.knowledge.commands.find(typed.name).cloned() else {
-            // A slip is answered with what was meant, as a command; anything else is text.
+            // Answers a probable typing error with the intended command; anything else is text.
             return Ok(ResolvedPrompt::Parts(match self.knowledge.commands.slip_of(typed.name) {
                 Some(_) => {
                     let part = typed.part(None, &TurnChoice::default());
@@ -246,7 +247,7 @@ impl Session {
         if text.len() > TEMPLATE_EXPANSION_BYTES { Err(too_long(&skill.name)) } else { Ok(text) }
     }
 
-    /// A command that names an agent or a model that is not there is a mistake of its author.
+    /// Refuses a command whose agent or model does not exist; that is a mistake of its author.
     fn check_choice(&self, name: &str, choice: &TurnChoice) -> Result<(), HubError> {
         let wrong = |problem: String| HubError::Invalid(format!("the command `/{name}`: {problem}"));
         if let Some(agent) = choice.agent.as_deref().filter(|agent| self.agents().primary(agent).is_none()) {
@@ -260,7 +261,7 @@ impl Session {
         }
     }
 
-    /// The agent of a turn: the one its command names while there is one, else the session's.
+    /// The agent of a turn: the one that its command names if it exists, else the session's.
     pub(super) fn agent_of(&self, choice: &TurnChoice) -> Result<Agent, HubError> {
         let named = choice.agent.as_deref().filter(|_| self.row.metadata.child_of().is_none());
         match named.and_then(|agent| self.agents().primary(agent)) {
@@ -269,7 +270,7 @@ impl Session {
         }
     }
 
-    /// The same of its model, which the agent may have.
+    /// The model of a turn, which may be the agent's.
     pub(super) fn model_of(&self, choice: &TurnChoice, agent: &Agent) -> Option<ModelInfo> {
         if agent.foreign_key().is_some() {
             return self.model_for(agent);

@@ -1,4 +1,4 @@
-//! The right to write: taken before the first write of a turn, given back with the last. Readers need none.
+//! The right to write: taken before the first write of a turn, released with the last. Readers need none.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::hub::{self, HubError};
 use crate::limits::{MEND_BASE, MEND_MAX};
 use crate::ports::store::{Change, Epoch, LeaseGrant, Owner, SessionRecord};
 
-/// Resolves when another process may have written; never without a hub.
+/// Resolves when another process may have written; never resolves without a hub.
 pub(super) async fn changed(hub: Option<Arc<hub::Shared>>) {
     match hub {
         Some(hub) => hub.ports.leases.changed_elsewhere().await,
@@ -17,7 +17,7 @@ pub(super) async fn changed(hub: Option<Arc<hub::Shared>>) {
     }
 }
 
-/// Waits so long; for ever without a time.
+/// Waits for this time; indefinitely without one.
 pub(super) async fn pause(time: Option<Duration>) {
     match time {
         Some(time) => tokio::time::sleep(time).await,
@@ -25,43 +25,44 @@ pub(super) async fn pause(time: Option<Duration>) {
     }
 }
 
-/// What becomes of the lease when a run ends.
+/// What happens to the lease when a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LeaseAfter {
-    /// Given back with the last commit, unless something waits.
+    /// Released with the last commit, unless work waits.
     GiveBack,
-    /// The caller goes on writing.
+    /// Kept, because the caller continues to write.
     Keep,
 }
 
-/// Whether the session is ours to write, and whether what is in memory is what the store has.
+/// Whether this process may write to the session, and whether its memory matches the store.
 #[derive(Debug)]
 pub(crate) struct LeaseState {
     ownership: Ownership,
-    /// The epoch of what is in memory; `None` when that may be stale whatever the epoch says.
+    /// The epoch of the state in memory; `None` if that may be stale whatever the epoch says.
     known: Option<Epoch>,
-    /// How often it was tried in vain to bring the store into order.
+    /// How often repairing the session has failed.
     tries: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ownership {
     NotOurs,
-    /// Ours in the store, but what a predecessor left could not be read or settled.
+    /// The store has granted it, but what a predecessor left could not be read or settled.
     Granted,
-    /// Ours; what a predecessor left is being settled.
+    /// Granted; what a predecessor left is being settled.
     Settling,
     Held,
 }
 
 impl LeaseState {
-    /// Nothing is held yet. While somebody holds the lease more may be written under the same epoch.
+    /// The state before any grant. While another process holds the lease, more may be written under the same
+    /// epoch.
     pub(crate) fn of(record: &SessionRecord) -> Self {
         let known = (record.owner == Owner::Nobody).then_some(record.epoch);
         Self { ownership: Ownership::NotOurs, known, tries: 0 }
     }
 
-    /// Whether writes are ours to make.
+    /// Whether this process may write.
     pub(crate) fn is_held(&self) -> bool {
         match self.ownership {
             Ownership::Settling | Ownership::Held => true,
@@ -69,7 +70,7 @@ impl LeaseState {
         }
     }
 
-    /// Whether a lease was granted that could not be put to use.
+    /// Whether a lease was granted but could not be used.
     fn is_unsettled(&self) -> bool {
         match self.ownership {
             Ownership::Granted | Ownership::Settling => true,
@@ -77,17 +78,17 @@ impl LeaseState {
         }
     }
 
-    /// The epoch of what is in memory.
+    /// The epoch of the state in memory.
     pub(crate) fn known(&self) -> Option<Epoch> {
         self.known
     }
 
-    /// What is in memory is not to be trusted: the next lease reads everything.
+    /// The memory is not to be trusted: the next grant reads everything again.
     pub(crate) fn distrust_memory(&mut self) {
         self.known = None;
     }
 
-    /// What we held is of no use any more, or we held nothing.
+    /// Whatever lease we held is void.
     fn drop_held(&mut self) {
         self.ownership = match self.ownership {
             Ownership::NotOurs | Ownership::Held => Ownership::NotOurs,
@@ -95,22 +96,22 @@ impl LeaseState {
         };
     }
 
-    /// The store gave us the lease.
+    /// The store granted the lease.
     fn grant(&mut self) {
         self.ownership = Ownership::Granted;
     }
 
-    /// Until everything is read and settled nothing in memory counts.
+    /// The memory is void until everything is read and settled.
     fn begin_settling(&mut self) {
         self.ownership = Ownership::Settling;
     }
 
-    /// Memory and store agree.
+    /// Memory and store match.
     fn hold(&mut self, epoch: Epoch) {
         *self = Self { ownership: Ownership::Held, known: Some(epoch), tries: 0 };
     }
 
-    /// The change that gives it back, if it is ours. What is in memory stays known.
+    /// The change that releases the lease, if we hold it. The memory stays valid.
     fn release(&mut self) -> Option<Change> {
         let held = self.is_held();
         self.drop_held();
@@ -124,12 +125,12 @@ impl LeaseState {
 }
 
 impl Session {
-    /// Makes this process the session's owner; reads the store anew when somebody else wrote meanwhile.
+    /// Makes this process the session's owner; reads the store again if another process wrote meanwhile.
     pub(super) async fn take_lease(&mut self) -> Result<(), HubError> {
         if self.lease.is_held() && self.journal.failure().is_none() {
             return Ok(());
         }
-        // A turn on a failed journal is lost; nothing may be written anew beside it.
+        // A turn on a failed journal is lost; stop it before new writes.
         self.stop_run().await;
         self.lease.drop_held();
         let known = self.lease.known();
@@ -163,7 +164,7 @@ impl Session {
         self.settle_leftovers(record).await
     }
 
-    /// The change that gives the lease back, to go with the last commit; nothing while work is left.
+    /// The change that releases the lease, for the last commit; none while work is left.
     pub(super) fn release(&mut self) -> Option<Change> {
         if self.children.keep_the_lease() {
             return None;
@@ -171,7 +172,7 @@ impl Session {
         self.lease.release()
     }
 
-    /// Gives the lease back when nothing is under way.
+    /// Releases the lease if nothing runs.
     pub(super) async fn release_when_idle(&mut self) -> Result<(), HubError> {
         if self.activity.is_ours() || !self.lease.is_held() {
             return Ok(());
@@ -182,8 +183,9 @@ impl Session {
         Ok(())
     }
 
-    /// After a turn, or a write outside of one: fires what waits, gives the lease back when nothing does.
-    /// Never `drain` alone: what it tells and what it can't fire leave us with a lease that keeps others out.
+    /// After a turn, or a write outside of one: fires waiting prompts, and releases the lease if there are
+    /// none. Do not call `drain` alone: its notices and the prompts that it can't fire would leave us with a
+    /// lease that keeps other processes out.
     pub(super) async fn go_on(&mut self) {
         self.drain().await;
         if let Err(error) = self.release_when_idle().await {
@@ -191,7 +193,7 @@ impl Session {
         }
     }
 
-    /// When to try again to bring the store into order; `None` when it is, or while a turn runs.
+    /// When to try again to repair the session; `None` if it needs no repair, or while a turn runs.
     pub(super) fn mending(&self) -> Option<Duration> {
         let is_broken = self.lease.is_unsettled()
             || self.journal.failure().is_some()
@@ -199,7 +201,7 @@ impl Session {
         (is_broken && !self.activity.is_running()).then(|| self.lease.pause())
     }
 
-    /// A store that failed may work again: settles what it left and gives the lease back.
+    /// Tries to repair the session after a failure of the store: settles what is left and releases the lease.
     pub(super) async fn mend(&mut self) {
         self.lease.tries += 1;
         let tries = self.lease.tries;

@@ -1,4 +1,4 @@
-//! Leaving a session: closing it, ending with the host, and stopping a turn that can't go on.
+//! Leaving a session: closing it, ending with the host, and stopping a turn that can't continue.
 
 use std::time::Duration;
 
@@ -9,17 +9,17 @@ use crate::limits::SHUTDOWN;
 use crate::ports::backend::{TurnLeftovers, TurnResult};
 use crate::turn::TurnEnd;
 
-/// How long a task that was aborted may take to notice; it does at its next wait.
+/// How long an aborted task may take to notice; it notices at its next wait.
 const NOTICE: Duration = Duration::from_millis(100);
 
 impl Session {
-    /// Whether it is not needed any more.
+    /// Whether the session is no longer needed.
     pub(super) fn is_done_with(&self) -> bool {
         let is_at_rest = !self.activity.is_ours() && self.queue.is_empty() && !self.children.keep_the_lease();
         is_at_rest && self.participants.allow_closing()
     }
 
-    /// Closing: what runs is cancelled, what waits is cancelled with it. The row stays.
+    /// Closes the session: cancels what runs and what waits. The row stays.
     pub(super) async fn close(&mut self) {
         let waiting: Vec<_> = self.queue.ids().cloned().collect();
         for message_id in waiting {
@@ -44,8 +44,8 @@ impl Session {
         self.leave().await;
     }
 
-    /// The host ends: the run is aborted and its calls closed; an open question and the queue are kept for the
-    /// next owner.
+    /// The host ends: aborts the run and closes its calls; keeps an open question and the queue for the next
+    /// owner.
     pub(super) async fn shut_down(&mut self) {
         self.queue.leave_to_store();
         self.stop_run().await;
@@ -53,7 +53,7 @@ impl Session {
         self.leave().await;
     }
 
-    /// Cancels the turn that runs and waits for its end. It may come back with a question instead.
+    /// Cancels the running turn and waits for its end. It may return with a question instead.
     pub(super) async fn stop_run(&mut self) {
         let Some(running) = self.activity.running() else { return };
         running.handle.cancel.cancel();
@@ -87,7 +87,7 @@ impl Session {
         self.hub.ports.backend.forget(&self.id);
         self.close_servers().await;
         if self.give_back().await.is_err() {
-            // Once more: a store that failed may work again, and nothing comes back to this.
+            // Tries once more: a store that failed may work again, and there is no later chance.
             let again = match self.take_lease().await {
                 Ok(()) => self.give_back().await,
                 Err(error) => Err(error),
@@ -99,7 +99,7 @@ impl Session {
         self.hub.histories.forget(&self.id);
         self.hub.forget_authority(&self.id, &self.authority);
         let mut open = self.hub.open_sessions();
-        // Only our own entry: a session opened anew under the same id has a task of its own.
+        // Removes only our own entry: a session opened again under the same id has another task.
         if open
             .get(&self.id)
             .is_some_and(|entry| self.inbox.sender().is_some_and(|own| own.same_channel(entry)))

@@ -1,5 +1,5 @@
-//! What a child session works under: the sessions above it, up to the one that a person opened. It has their
-//! authority, and no more than each of their agents may do.
+//! The limits of a child session: the sessions above it, up to the one that a person opened. It has their
+//! authority, and may do no more than each of their agents.
 
 use super::Session;
 use super::authority::SessionAuthority;
@@ -10,14 +10,14 @@ use crate::limits::TASK_DEPTH;
 use crate::metadata::ChildOf;
 use crate::ports::store::SessionRow;
 
-/// Where a session is in its family.
+/// The place of a session in its family.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Lineage {
-    /// Not looked at yet, or a session of its own.
+    /// Not determined yet, or a session that a person opened.
     #[default]
     Root,
     Child(Box<ChildLineage>),
-    /// A child that can't work any more, and why: what bounds it is not known.
+    /// A child that can't continue, and why: its limits are unknown.
     Lost(String),
 }
 
@@ -26,12 +26,12 @@ pub(crate) struct ChildLineage {
     /// The session at the top.
     pub(crate) root: SessionId,
     pub(crate) depth: usize,
-    /// The agents that started it, its parent's first.
+    /// The agents that started it, the parent's first.
     pub(crate) above: Vec<Agent>,
 }
 
 impl Session {
-    /// Where its children find what it allows.
+    /// Publishes what this session allows, so that its children find it.
     pub(super) fn publish_authority(&self) {
         if self.row.metadata.child_of().is_none() {
             self.hub.put_authority(&self.id, &self.authority);
@@ -54,7 +54,7 @@ impl Session {
         }
     }
 
-    /// The agents of the sessions that it works for.
+    /// The agents of the sessions above it.
     pub(super) fn agents_above(&self) -> &[Agent] {
         match &self.lineage {
             Lineage::Root | Lineage::Lost(_) => &[],
@@ -62,7 +62,7 @@ impl Session {
         }
     }
 
-    /// A child whose bounds are not known runs nothing.
+    /// A child with unknown limits runs nothing.
     pub(super) fn check_lineage(&self) -> Result<(), HubError> {
         let reason = match &self.lineage {
             Lineage::Child(_) => return Ok(()),
@@ -73,7 +73,7 @@ impl Session {
         Err(HubError::Invalid(format!("this session was made by a task and can only be read: {reason}")))
     }
 
-    /// Before anything is decided by rules: finds the sessions above. Done when the session is opened.
+    /// Finds the sessions above. Called when the session is opened, before rules decide anything.
     pub(super) async fn learn_lineage(&mut self) {
         let Some(child_of) = self.row.metadata.child_of() else { return };
         if let Lineage::Child(child) = &self.lineage
@@ -88,7 +88,7 @@ impl Session {
             }
             Err(reason) => Lineage::Lost(reason),
         };
-        // It was made under other bounds.
+        // The setup was made with other limits.
         self.setup.forget();
     }
 

@@ -1,4 +1,4 @@
-//! What the turns of a session cost and how long they take: its sum of money, and the trace of a turn.
+//! The cost of a session and the trace of its turn.
 
 use crate::spans::TurnTrace;
 use crate::turn::usage::SessionCost;
@@ -6,17 +6,17 @@ use crate::turn::usage::SessionCost;
 #[derive(Debug, Default)]
 pub(crate) struct TurnMeasures {
     cost: SessionCost,
-    /// Of the turn under way, here or in a process that died; `None` on a host that measures nothing.
+    /// The trace of the current turn, here or in a process that died; `None` on a host that measures nothing.
     trace: Option<TurnTrace>,
 }
 
 impl TurnMeasures {
-    /// Takes the sum that is stored.
+    /// Takes over the stored sum.
     pub(super) fn adopt_cost(&self, cost_usd: f64) {
         self.cost.set(cost_usd);
     }
 
-    /// Adds what a request beside the turns cost.
+    /// Adds the cost of a request beside the turns.
     pub(super) fn add_cost(&self, cost_usd: Option<f64>) {
         self.cost.add(cost_usd);
     }

@@ -9,20 +9,20 @@ use crate::ports::store::ModelRef;
 #[derive(Debug, Default)]
 pub(crate) struct Participants {
     entries: BTreeMap<u64, ParticipantEntry>,
-    /// The number that was given out last.
+    /// The last number given out.
     last: u64,
     unattended: Unattended,
     /// The unavailable model that clients were notified about.
     missing_model: Option<ModelRef>,
 }
 
-/// What becomes of a session that has nothing under way and no client.
+/// What happens to a session without a turn and without clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Unattended {
-    /// Its opener closes it.
+    /// It stays open until its opener closes it.
     #[default]
     Stays,
-    /// It was opened for a task, which is over.
+    /// It closes, because the task that it was opened for is over.
     Closes,
 }
 
@@ -70,7 +70,7 @@ impl Participants {
         is_known
     }
 
-    /// Those that can be asked.
+    /// The participants that can be asked.
     pub(crate) fn ready(&self) -> impl Iterator<Item = (u64, &Arc<dyn Client>)> {
         let ready = self.entries.iter().filter(|(_, entry)| entry.is_ready);
         ready.filter_map(|(number, entry)| Some((*number, entry.client.as_ref()?)))

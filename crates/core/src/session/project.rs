@@ -1,4 +1,4 @@
-//! What the project of a session has configured. Read once, when the session is opened.
+//! The configuration of a session's project. Read once, when the session is opened.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::watchdog::Rule;
 #[derive(Debug, Default)]
 pub(crate) struct SessionProject {
     settings: Option<ProjectSettings>,
-    /// Those of the host and of the project.
+    /// The rules of the host and of the project.
     rules: Option<Arc<[Rule]>>,
-    /// The same.
+    /// The hooks of the host and of the project.
     hooks: Option<Hooks>,
-    /// What `/trust` has shown last.
+    /// What `/trust` last showed.
     pub(super) shown: Option<ConsentRequest>,
 }
 
@@ -27,7 +27,7 @@ impl SessionProject {
 }
 
 impl Session {
-    /// Before anything is decided by rules or by how much passes without a question.
+    /// Reads the settings before rules or the approval level decide anything.
     pub(super) async fn learn_project(&mut self) {
         if self.project.settings.is_some() {
             return;
@@ -58,7 +58,7 @@ impl Session {
         self.project.hooks.as_ref().unwrap_or(&self.hub.ports.settings.hooks).clone()
     }
 
-    /// Those of the host, of the user and of the project, as they were when the session was opened.
+    /// The agents of the host, the user and the project, from when the session was opened.
     pub(super) fn agents(&self) -> &Agents {
         let of_project = self.project.settings().and_then(|settings| settings.agents.as_ref());
         of_project.unwrap_or(&self.hub.ports.agents)
@@ -69,7 +69,7 @@ impl Session {
         of_project.unwrap_or(self.hub.ports.settings.max_steps)
     }
 
-    /// Once per session: who goes on with it has read it.
+    /// Tells people once per session: a user who continues it has read this before.
     pub(super) fn tell_of_project(&self) {
         if self.row.metadata.environment().is_some() {
             return;

@@ -1,6 +1,5 @@
-//! The queue as clients see and change it: listed, cancelled, edited. What fires is `admit`'s business; nothing
-//! here fires, recovers or starts anything. A session that is not open is served from the store, by the same
-//! functions.
+//! Lists, cancels and edits waiting prompts for clients. `admit` fires them; this file fires, recovers and
+//! starts nothing. The same functions serve a session that is not open from the store.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ impl Session {
         list(&self.hub, self.queue.ids()).await
     }
 
-    /// Leaves a hidden tombstone. One that has fired already can't be cancelled here: exactly one of the two
+    /// Leaves a hidden tombstone. A message that has fired can't be cancelled here: either firing or cancelling
     /// wins.
     pub(super) async fn queue_cancel(&mut self, message_id: &MessageId) -> Result<(), HubError> {
         self.demand_waiting(message_id)?;
@@ -55,7 +54,7 @@ impl Session {
         let Some(parts) = self.ask_prompt_hooks(parts, None).await? else {
             return Err(HubError::Invalid("the edit was cancelled".to_owned()));
         };
-        // It may have fired meanwhile.
+        // It may have fired in the meantime.
         self.demand_waiting(message_id)?;
         let changes = edited(&self.hub, &self.id, message_id, &parts).await?;
         self.write_to_queue(message_id, changes).await?;
@@ -65,7 +64,8 @@ impl Session {
         Ok(())
     }
 
-    /// Under our own lease while we hold one; else under one for this write alone, which settles nothing.
+    /// Writes under our own lease if we hold one; else under a lease for this write alone, which settles
+    /// nothing.
     async fn write_to_queue(&mut self, message_id: &MessageId, changes: Vec<Change>) -> Result<(), HubError> {
         if self.lease.is_held() && self.journal.failure().is_none() {
             self.journal.change(changes)?;
@@ -134,7 +134,7 @@ pub(super) fn tombstone(hub: &Arc<hub::Shared>, message_id: &MessageId) -> Chang
     patch_message(message_id, metadata, now)
 }
 
-/// The rows of a waiting message with other content.
+/// The rows of a waiting message with its new content.
 async fn edited(
     hub: &Arc<hub::Shared>,
     session_id: &SessionId,
@@ -154,8 +154,8 @@ async fn edited(
     Ok(rows.into_iter().map(Change::PutPart).chain(dropped).collect())
 }
 
-/// One write to a waiting message, fenced against whoever may fire it. The lease is for this write alone: what
-/// a dead owner left stays as it is for the next one who opens the session.
+/// One write to a waiting message, fenced against processes that may fire it. Takes the lease for this write
+/// alone: what a dead owner left is for the next process that opens the session.
 async fn write(
     hub: &Arc<hub::Shared>,
     session_id: &SessionId,
@@ -167,7 +167,7 @@ async fn write(
         LeaseGrant::Elsewhere => return Err(HubError::RunningElsewhere(session_id.clone())),
         LeaseGrant::UnknownSession => return Err(HubError::unknown_session(session_id)),
     };
-    // Looked at under the lease: from now on no other process can fire it.
+    // Checked under the lease: from now on no other process can fire it.
     let record = hub.ports.store.session(session_id).await;
     let waits = match record {
         Ok(Some(record)) if record.queued.contains(message_id) => Ok(()),

@@ -1,4 +1,4 @@
-//! After a dead owner: closes what it left open, finds the question that is still open, goes on with the queue.
+//! Recovers after a dead owner: closes what it left open, finds the open question, continues the queue.
 
 use super::ask::OpenQuestion;
 use super::lease::LeaseAfter;
@@ -25,13 +25,13 @@ use crate::turn::close::{CutShort, OpenApprovals, close_message};
 use crate::turn::usage::TurnUsage;
 
 impl Session {
-    /// Called when a client opens the session. Takes the lease only when something is left to do.
+    /// Called when a client opens the session. Takes the lease only if there is something to do.
     pub(super) async fn recover(&mut self) -> Result<(), HubError> {
         if self.activity.is_running() || (self.lease.is_held() && self.mending().is_none()) {
             return Ok(());
         }
         let record = self.read_record().await?;
-        // A lease in our own name that we do not know of could not be given back when the session was closed.
+        // A lease in our own name that we do not know of could not be released when the session closes.
         let left_behind = record.live_run.is_some()
             || !record.queued.is_empty()
             || record.owner == Owner::Us
@@ -56,7 +56,7 @@ impl Session {
         Ok(())
     }
 
-    /// Under a fresh lease: the queue as stored, and the run that was under way.
+    /// Under a fresh lease: takes over the stored queue, and settles the run that was live.
     pub(super) async fn settle_leftovers(&mut self, record: SessionRecord) -> Result<(), HubError> {
         let withdrawn = self.queue.withdrawn().clone();
         let mut waiting = Vec::new();
@@ -111,8 +111,8 @@ impl Session {
             self.journal.change(vec![Change::EndRun])?;
             self.journal.settle().await?;
         } else {
-            // With the answer: else what there is of it looks like all of it. Where a store failed and works
-            // again, people were told already.
+            // Stored with the answer, which would otherwise look complete. After a failure of the store that
+            // has passed, people were told already.
             if !matches!(self.status.state, RunState::Error { .. }) {
                 self.journal.record_with(&author, vec![notice::cut_answer()], Vec::new())?;
             }
@@ -132,8 +132,8 @@ impl Session {
         Ok(log.rebuild(live).await?)
     }
 
-    /// Takes up the turn as it was when its owner died (same message, same step, one call open) and asks
-    /// again. `false`: its backend can't go on with it.
+    /// Takes up the turn in the state in which its owner died (same message, same step, one call open) and asks
+    /// again. `false`: its backend can't continue it.
     async fn ask_again(
         &mut self,
         live: &LiveRun,
@@ -150,7 +150,7 @@ impl Session {
         }
         let mut usage = TurnUsage::default();
         let mut started_at = self.hub.ports.clock.now_ms();
-        // From the rows, which hold everything by now: a step may be too large to have been kept while it was
+        // Read from the rows, which are complete by now: a step may have been too large to keep while it was
         // folded.
         if let Some((row, rows)) = store.message(&live.message_id).await? {
             usage = TurnUsage::of_metadata(&row.metadata);
@@ -168,7 +168,7 @@ impl Session {
         let interrupted = InterruptedTurn { finished_steps, open_call };
         let again = self.hub.ports.backend.turn_again(context, interrupted).await;
         let Some((turn, ask)) = again else { return Ok(false) };
-        // The turn that goes on may start some of its own before the next prompt tells of them.
+        // The continued turn may start background commands of its own before the next prompt tells of these.
         self.news.background_is_told();
         let state = self.activity.ask(OpenQuestion::new(turn, handle, ask));
         self.set_state(state);

@@ -1,7 +1,7 @@
-//! Rewinding to a prompt and taking that back: rows are hidden and shown, files follow. Nothing is deleted.
+//! Rewinds to a prompt and undoes that: hides and shows rows, then moves files. Deletes nothing.
 //!
-//! Rows go first, in one commit that also says that files are to follow. A process that dies in between leaves
-//! that word, and whoever takes the lease next moves the rest: moving a file twice changes nothing.
+//! Rows go first, in one commit that also records that files are to follow. If the process dies in between, the
+//! process that takes the lease next moves the rest: moving a file twice changes nothing.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::rewind::{MovedFiles, MovingFiles, NOTHING_PUT_BACK, RewindLayer, Rewo
 use crate::snapshot::{self, CallSnapshot, MoveDirection};
 use crate::{environment, slash_commands};
 
-/// No update takes messages from a client's screen.
+/// ACP has no update that removes messages from a client's screen.
 const LOAD_AGAIN: &str = "Load the session again to see it as it is.";
 
-/// A prompt that can be rewound to.
+/// A prompt to which the session can go back.
 #[derive(Debug)]
 pub(super) struct PromptPlace {
     pub(super) message_id: MessageId,
@@ -36,7 +36,7 @@ pub(super) struct PromptPlace {
 }
 
 impl Session {
-    /// Hides a prompt and everything behind it; refused while a turn is under way.
+    /// Hides a prompt and everything after it; refused while a turn runs.
     pub(super) async fn rewind(
         &mut self,
         message_id: &MessageId,
@@ -55,7 +55,7 @@ impl Session {
         rewound
     }
 
-    /// Brings back what the last rewind hid.
+    /// Shows again what the last rewind hid.
     pub(super) async fn unrewind(&mut self, client: ClientSide) -> Result<Unrewound, HubError> {
         self.demand_rest().await?;
         let unrewound = async {
@@ -74,21 +74,21 @@ impl Session {
             return Err(HubError::Busy(self.id.clone()));
         }
         self.take_lease().await?;
-        // What a dead owner left may be a question that is still open.
+        // What a dead owner left may be an open question.
         match self.activity.is_ours() {
             true => Err(HubError::Busy(self.id.clone())),
             false => Ok(()),
         }
     }
 
-    /// The protocol has no word for messages that are gone: whoever looks at them is told.
+    /// Tells clients in words, because the protocol has no update for removed messages.
     async fn tell_rewound(&self, title: &str, description: &str) -> Result<u64, HubError> {
         let told = notice::passing("info", title, Some(description));
         self.journal.record_with(&aside(), vec![told], Vec::new())?;
         Ok(self.journal.settle().await?)
     }
 
-    /// Hides a prompt and everything behind it, up to the command that asks for it. Under the lease.
+    /// Hides a prompt and everything after it, up to the command that asks for it. Called under the lease.
     pub(super) async fn rewind_to(
         &mut self,
         place: PromptPlace,
@@ -120,7 +120,7 @@ impl Session {
         Ok(Rewound { message_id, parts, hidden: content.messages, files, after_index })
     }
 
-    /// Shows what the last rewind hid. Under the lease.
+    /// Shows again what the last rewind hid. Called under the lease.
     pub(super) async fn take_rewind_back(&mut self, client: ClientSide) -> Result<Unrewound, HubError> {
         self.finish_moving(client.clone()).await?;
         let mut layers = self.row.metadata.rewinds();
@@ -139,7 +139,7 @@ impl Session {
         Ok(Unrewound { restored: content.messages, files, after_index })
     }
 
-    /// Rows and the word that files are to follow in one commit, then the files.
+    /// Commits the row changes and the note that files are to follow, then moves the files.
     async fn commit_and_move(
         &mut self,
         rows: Change,
@@ -153,7 +153,7 @@ impl Session {
         let mut patch = self.empty_patch();
         patch.metadata.set_rewinds(layers);
         patch.metadata.set_moving_files(moves.then_some(moving));
-        // What was told of the surroundings may be hidden now, or be there again.
+        // Messages that told the surroundings may be hidden or visible again now.
         self.tell_environment_again(&mut patch.metadata);
         let changed = patch.metadata.clone();
         self.journal.change(vec![rows, Change::PatchSession(patch)])?;
@@ -168,11 +168,11 @@ impl Session {
 
     fn conversation_changed(&mut self) {
         self.hub.histories.forget(&self.id);
-        // A command under way holds it as it was.
+        // A running command holds the conversation from before.
         self.conversation.rows_changed();
     }
 
-    /// Files are moved with the session's own rights; what was granted for one call is over.
+    /// Files are moved with the session's own rights; grants for a single call have ended.
     fn site_of_files(&self, client: ClientSide) -> Site {
         Site {
             workspace: Arc::new(self.workspace()),
@@ -185,7 +185,7 @@ impl Session {
         }
     }
 
-    /// Moves the files of some calls and notes that it is done.
+    /// Moves the files of some calls and records that this is done.
     async fn move_files(
         &mut self,
         direction: MoveDirection,
@@ -199,7 +199,7 @@ impl Session {
                 let outcomes = mover.move_files(self.site_of_files(client), shelf, moves).await;
                 Some(plan.moved(outcomes))
             }
-            // Snapshots were turned off meanwhile.
+            // Snapshots were turned off in the meantime.
             (None, _) | (_, None) => None,
         };
         let mut patch = self.empty_patch();
@@ -217,7 +217,7 @@ impl Session {
         Ok(moved)
     }
 
-    /// Files that a process which died was moving go the rest of their way. Under the lease.
+    /// Completes the move of files that a process did not finish before it died. Called under the lease.
     pub(super) async fn finish_moving(&mut self, client: ClientSide) -> Result<(), HubError> {
         let Some(MovingFiles { layer, direction }) = self.row.metadata.moving_files() else { return Ok(()) };
         let messages = match direction {
@@ -235,7 +235,8 @@ impl Session {
         Ok(self.journal.record_with(&aside(), vec![told], Vec::new())?)
     }
 
-    /// A turn of a model begins: what was rewound stays so. A conversation that begins anew gets a new title.
+    /// A turn of a model begins, so earlier rewinds become final. A conversation that starts again gets a new
+    /// title.
     pub(super) fn settle_rewinds(&mut self, conversation: &Conversation) {
         if self.row.metadata.rewinds().is_empty() {
             return;
@@ -246,16 +247,16 @@ impl Session {
             patch.forget_title();
         }
         self.row.metadata.merge(&patch);
-        // Not merged: a null has to reach the row.
+        // Sets instead of merging: a null has to reach the row.
         self.news.unstored_mut().set_all(&patch);
     }
 
-    /// Behind everything that a rewind can hide: the command that asks for it stays.
+    /// The seq behind everything that a rewind can hide: the command that asks for the rewind stays visible.
     pub(super) fn end_of_the_past(&self) -> i64 {
         self.activity.live_run().map_or(self.conversation.next_seq(), |live| live.first_seq)
     }
 
-    /// The prompt that a message is.
+    /// The prompt with this id.
     pub(super) async fn prompt_place(&self, message_id: &MessageId) -> Result<PromptPlace, HubError> {
         let stored = self.hub.ports.store.message(message_id).await?;
         let Some((row, rows)) = stored.filter(|(row, _)| row.session_id == self.id) else {
@@ -284,14 +285,14 @@ impl Session {
         Ok(PromptPlace { message_id: message_id.clone(), seq, parts: parts_of(&rows)? })
     }
 
-    /// How an error names the prompt before an answer.
+    /// Names, for an error, the prompt before an answer.
     async fn prompt_before(&self, seq: i64) -> Result<String, HubError> {
         let prompts = self.hub.ports.store.last_prompts(&self.id, seq, 1).await?;
         let named = prompts.first().map(|(row, _)| format!("; the last prompt before it is {}", row.id));
         Ok(named.unwrap_or_default())
     }
 
-    /// The last prompts that a model was to answer, the newest first.
+    /// The last prompts to a model, the newest first.
     pub(super) async fn last_prompts(&self, limit: usize) -> Result<Vec<PromptPlace>, HubError> {
         let store = &self.hub.ports.store;
         let mut found = Vec::new();

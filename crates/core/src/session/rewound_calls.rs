@@ -1,5 +1,5 @@
-//! The calls that a rewind is about: those of the session, and those of the subagents that they started. What
-//! becomes of their files is `rewind`'s business.
+//! The calls that a rewind is about: those of the session, and those of the subagents that they started.
+//! `rewind` moves their files.
 
 use std::collections::HashSet;
 
@@ -18,12 +18,12 @@ const UNREADABLE: &str = "its snapshot can't be read by this version";
 const CHILD_GONE: &str = "the session of its subagent is gone, and what it kept of files";
 const CHILD_WORKS: &str = "its subagent was still at work";
 
-/// All that is visible of a session.
+/// Everything visible in a session.
 const ALL: SeqSpan = SeqSpan { from: i64::MIN, before: i64::MAX };
 
 impl Session {
-    /// What the calls of some rows changed, in their order. Behind a call that started a subagent come the
-    /// calls of that, whose session says what they found and left.
+    /// What the calls in some rows changed, in order. After a call that started a subagent come the subagent's
+    /// calls, whose states of files are in its own session.
     pub(super) async fn calls_of(&self, rows: &[PartRow]) -> Result<Vec<CallSnapshot>, HubError> {
         let mut next = told_in(rows)?;
         next.reverse();
@@ -45,7 +45,7 @@ impl Session {
         Ok(calls)
     }
 
-    /// `None` where there is no such child of a task any more.
+    /// `None` if that child session no longer exists.
     async fn calls_of_child(&self, child: &SessionId) -> Result<Option<ChildCalls>, HubError> {
         let store = self.hub.ports.store.clone();
         let record = store.session(child).await?;
@@ -56,8 +56,8 @@ impl Session {
         Ok(Some(ChildCalls { told: told_in(&content.snapshots)?, works: record.live_run.is_some() }))
     }
 
-    /// Ends the background tasks that were started from here on, and waits until they have: who takes back that
-    /// they began does not want them to go on. Their results say so, and begin no turn.
+    /// Ends the background tasks that were started from here on, and waits for them: a user who undoes their
+    /// start does not want them to continue. Their results say so, and begin no turn.
     pub(super) async fn cancel_tasks_since(&self, seq: i64) -> Result<(), HubError> {
         let store = &self.hub.ports.store;
         let mut cancelled = Vec::new();
@@ -70,7 +70,7 @@ impl Session {
                 cancelled.push(child.clone());
             }
         }
-        // Whatever does not hear it in time is told as still at work.
+        // A task that does not stop in time is reported as still at work.
         let all_rest = async {
             for child in &cancelled {
                 self.rest_of(child).await;
@@ -80,7 +80,7 @@ impl Session {
         Ok(())
     }
 
-    /// Comes back when the session of a child has nothing under way.
+    /// Resolves when nothing runs in a child's session.
     async fn rest_of(&self, child: &SessionId) {
         let Some(child) = Hub::of(self.hub.clone()).opened(child) else { return };
         while child.status().await.is_ok_and(|status| status.is_active()) {
@@ -91,7 +91,7 @@ impl Session {
 
 struct ChildCalls {
     told: Vec<CallSnapshot>,
-    /// Whether it is at work.
+    /// Whether it is still at work.
     works: bool,
 }
 

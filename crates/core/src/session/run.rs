@@ -1,5 +1,4 @@
-//! Starting turns: one commit opens a run with its user message, then its task runs. How a run ends is `end`'s
-//! business.
+//! Starting turns: one commit opens a run with its user message, then its task runs. `end` ends runs.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -34,7 +33,7 @@ use crate::spans::{OpenSpan, TurnTrace, end_run_span};
 use crate::turn::CompactionTurn;
 use crate::turn::usage::TurnUsage;
 
-/// What a session knows of a turn under way, whether it runs or waits for a person.
+/// What a session knows about the current turn, whether it runs or waits for a person.
 #[derive(Debug)]
 pub(crate) struct TurnHandle {
     pub(crate) live: LiveRun,
@@ -42,7 +41,7 @@ pub(crate) struct TurnHandle {
     pub(crate) cancel: CancellationToken,
     pub(crate) retrying: RetryState,
     pub(crate) steering: Steering,
-    /// What the client of its prompt does itself.
+    /// The prompt's client, if it does some work itself.
     pub(crate) client: ClientSide,
     trace: Option<TurnTrace>,
 }
@@ -54,7 +53,7 @@ pub(crate) struct Running {
     task: TurnTask,
 }
 
-/// The task of a turn. It must not go on writing when its session is gone.
+/// The task of a turn. It must stop writing when its session is gone.
 #[derive(Debug)]
 struct TurnTask(JoinHandle<(Box<dyn BackendTurn>, TurnResult)>);
 
@@ -74,14 +73,14 @@ impl TurnHandle {
         Self { live, setup, cancel, retrying, steering, client, trace }
     }
 
-    /// Measures what the turn does from now on, until it is over or waits for a person.
+    /// Measures the turn from now until it is over or waits for a person.
     pub(crate) fn begin_run_span(&self) -> Option<OpenSpan> {
         Some(self.trace.as_ref()?.begin_run(&self.setup))
     }
 }
 
 impl Running {
-    /// Waits for the turn to come back.
+    /// Waits for the turn to return.
     pub(crate) async fn returned(&mut self) -> Returned {
         (&mut self.task.0).await
     }
@@ -96,35 +95,35 @@ impl Running {
         Self { handle, task: TurnTask(task) }
     }
 
-    /// The state while the model is tried again.
+    /// The state while a model call is retried.
     pub(crate) fn retrying(&self) -> Option<RunState> {
         self.handle.retrying.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Ends the task where it is and waits until it has.
+    /// Aborts the task and waits until it has ended.
     pub(crate) async fn abort(&mut self, notice: Duration) {
         self.task.0.abort();
         drop(tokio::time::timeout(notice, &mut self.task.0).await);
     }
 }
 
-/// A user message that takes its place now.
+/// A user message that gets its seq now.
 pub(crate) struct Firing {
     pub(crate) message_id: MessageId,
     pub(crate) parts: Vec<Part>,
     pub(crate) runtime_context: Vec<(Option<String>, String)>,
     pub(crate) client: ClientSide,
-    /// Inserts the message, or patches the queued one, given its seq.
+    /// Makes the changes that insert the message, or that patch the queued one, from its seq.
     pub(crate) place: Box<dyn FnOnce(i64) -> Vec<Change> + Send>,
 }
 
 impl Session {
-    /// Stores the message at its place together with the start of its run, then starts the turn.
+    /// Stores the message and the start of its run in one commit, then starts the turn.
     pub(super) async fn fire(&mut self, firing: Firing) -> Result<(), HubError> {
         let setup = self.setup_of_turn(&slash_commands::choice(&firing.parts)).await?;
         let command = slash_commands::invocation(&firing.parts);
         if command.is_none() {
-            // Again, because the model may have been changed while the message waited.
+            // Checked again, because the model may have changed while the message waited.
             intake::check(&self.hub, &firing.parts, &setup.model)?;
         }
         let mut conversation = self.take_history().await?;
@@ -161,7 +160,7 @@ impl Session {
         match command {
             None => {
                 let turn = self.hub.ports.backend.turn(context);
-                // Of several that steer, the model answers the last: it is sent all of them.
+                // If several prompts steer, the model gets all of them and answers the last.
                 self.steer(&handle);
                 self.activity.run(Running::start(turn, handle, TurnStart::Beginning));
                 self.set_state(RunState::Busy);
@@ -171,7 +170,7 @@ impl Session {
         Ok(())
     }
 
-    /// A command acts on the session itself: its turn waits for what the session found, so that nothing else
+    /// A command acts on the session itself: its turn waits for the session's answer, so that nothing else
     /// fires meanwhile.
     async fn answer_command(&mut self, context: TurnContext, handle: TurnHandle, command: &Invocation) {
         let action = self.command_action(command);
@@ -193,7 +192,7 @@ impl Session {
         self.conversation.command_began();
         let text = match action {
             Ok(CommandAction::Run(run)) => run(self, &command.arguments).await,
-            // The first has its turn above, the others are prompts.
+            // The first has a turn already; the others are prompts.
             Ok(
                 CommandAction::Compaction
                 | CommandAction::Template(_)
@@ -205,11 +204,11 @@ impl Session {
         };
         let text = text.unwrap_or_else(|error| sentence(&error.to_string()));
         let history = self.conversation.history_after_command();
-        // A turn that was stopped meanwhile says nothing any more.
+        // A turn that was stopped in the meantime ignores this.
         drop(found.send(CommandAnswer { text, history }));
     }
 
-    /// No model is shown such files: that it is told only of them must not go unnoticed.
+    /// Tells people that no model sees such files, only their descriptions: this must not go unnoticed.
     fn tell_of_described(&self, parts: &[Part]) {
         let names = media::described_names(parts);
         if names.is_empty() {
@@ -269,7 +268,7 @@ impl Session {
         self.journal.record_with(&user, said, changes)?;
         self.journal.fold_into(Fold::new(self.id.clone(), live.message_id.clone()));
         self.record_beginning(live, title.as_deref())?;
-        // The model must not see what is not stored.
+        // The model must not see anything that is not stored.
         self.journal.settle().await?;
         self.news.forget_unstored();
         if let Some(title) = &title {
@@ -292,7 +291,7 @@ impl Session {
         Ok(())
     }
 
-    /// Which agent a prompt is for. It may have waited while the mode became another.
+    /// The agent that a prompt is for: the mode may have changed while the prompt waited.
     fn agent_of_prompt(&self, live: &LiveRun, setup: &TurnSetup, now: i64) -> Option<Change> {
         self.row.metadata.mode()?;
         let mut metadata = MessageMeta::default();
@@ -303,7 +302,7 @@ impl Session {
         Some(patch_message(&live.user_message_id, metadata, now))
     }
 
-    /// What an answer of a model says of itself before it begins.
+    /// What the metadata of an answer say before it begins.
     fn answer_metadata(&self, setup: &TurnSetup) -> MessageMeta {
         let mut metadata = TurnUsage::default().metadata();
         metadata.set_model(&setup.model_ref().to_string());
@@ -317,7 +316,7 @@ impl Session {
         metadata
     }
 
-    /// The row of what is told beside the user's own parts, which have theirs already.
+    /// The row of a part with news; the user's own parts already have rows.
     fn news_row(&self, live: &LiveRun, parts: &[Part], now: i64) -> StoreResult<Option<Change>> {
         let Some(index) = parts.iter().position(is_news) else { return Ok(None) };
         let place = PartPlace { session_id: &self.id, message_id: &live.user_message_id, index };
@@ -325,7 +324,7 @@ impl Session {
         Ok(Some(Change::PutPart(row)))
     }
 
-    /// The turn's task has ended: by itself, to ask somebody, or by a panic.
+    /// The turn's task has ended: by itself, with a question, or by a panic.
     pub(super) async fn turn_returned(&mut self, returned: Returned) {
         let Some(running) = self.activity.take_running() else { return };
         let is_cancelled = running.handle.cancel.is_cancelled();

@@ -1,5 +1,5 @@
-//! Prompts of servers as commands of a session: listed behind the others, written out by their server when they
-//! are typed.
+//! Prompts of servers as commands of a session: listed after the others, and written out by their server when a
+//! user types them.
 
 use super::knowledge::{ResolvedPrompt, too_long};
 use super::{Reply, Session, answer};
@@ -12,7 +12,7 @@ use crate::ports::mcp::{ArgumentNeed, BegunArgument, ServerPrompt};
 use crate::slash_commands::{CompletedCommand, TypedCommand, in_first_place};
 
 impl Session {
-    /// The parts of a prompt with a known command recognised and written out, as they are stored; `None`: the
+    /// The parts of a prompt in their stored form, with a known command recognised and written out; `None`: the
     /// user cancelled, or the session ends.
     pub(super) async fn resolve_any_command(
         &mut self,
@@ -28,7 +28,7 @@ impl Session {
         }
     }
 
-    /// An unused name, of the form that prompts of servers have.
+    /// Whether the prompt begins with an unknown name in the form of a server's prompt.
     fn may_be_of_server(&self, parts: &[Part]) -> bool {
         let typed = TypedCommand::of(parts);
         typed.is_some_and(|typed| {
@@ -64,7 +64,7 @@ impl Session {
             return Err(too_long(&prompt.command));
         }
         let part = typed.part(Some(written.text), &TurnChoice::default());
-        // Behind what the user attached, which keeps its place.
+        // After the user's attachments, which keep their places.
         Ok(Some(in_first_place(parts, part).into_iter().chain(written.pictures).collect()))
     }
 
@@ -137,12 +137,12 @@ enum ArgumentMistake {
     TooMany,
     Missing {
         name: String,
-        /// What was said before it.
+        /// The arguments given before it.
         given: Vec<(String, String)>,
     },
 }
 
-/// The words behind the command by the names of the prompt's arguments, in their order.
+/// The typed words, assigned to the prompt's arguments in order.
 fn arguments(prompt: &ServerPrompt, typed: &str) -> Result<Vec<(String, String)>, ArgumentMistake> {
     let words = words_for(prompt.arguments.len(), typed);
     if prompt.arguments.is_empty() && !typed.is_empty() {

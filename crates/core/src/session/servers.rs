@@ -1,5 +1,5 @@
-//! The servers of a session: opened once its client has its answer, awaited by the first prompt, closed with
-//! the session. Starts none itself.
+//! The servers of a session: opened once its client has its answer, the first prompt waits for them, and they
+//! close with the session. Starts no process itself.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,28 +16,28 @@ use crate::ports::mcp::{ServerEntry, ServerNews, ServerNotices, ServerPrompt, Se
 use crate::ports::store::Change;
 use crate::watchdog::Rules;
 
-/// What a session has of servers.
+/// A session's servers.
 #[derive(Debug, Default)]
 pub(crate) struct OwnServers {
-    /// What the latest new, load, resume or fork asked for.
+    /// The servers that the latest new, load, resume or fork asked for.
     requested: Vec<ServerEntry>,
     open: Option<OpenServers>,
-    /// What is listed as commands.
+    /// The prompts that are listed as commands.
     prompts: Arc<[ServerPrompt]>,
     first_wait: FirstWait,
-    /// That this host has none was said already.
+    /// Whether people were told that this host has no servers.
     absence_told: bool,
 }
 
 #[derive(Debug)]
 struct OpenServers {
     servers: Arc<dyn SessionServers>,
-    /// The directories beside the root that they were told of.
+    /// The directories beside the root that the servers were told of.
     additional: Vec<PathBuf>,
     wanted: WantedServers,
 }
 
-/// A prompt waits for servers once in the life of a session.
+/// Only the first prompt in the life of a session waits for servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum FirstWait {
     #[default]
@@ -66,7 +66,7 @@ impl OwnServers {
         &self.prompts
     }
 
-    /// Looks what can be typed; says whether that is something else than before.
+    /// Reads the servers' prompts; returns whether the list has changed.
     pub(super) fn take_prompts(&mut self) -> bool {
         let now = self.open.as_ref().map(|open| open.servers.prompts()).unwrap_or_default();
         let is_other = *now != *self.prompts;
@@ -74,7 +74,7 @@ impl OwnServers {
         is_other
     }
 
-    /// For the next message to the model.
+    /// News of resources, for the next message to the model.
     pub(super) fn resource_news(&self) -> Option<String> {
         self.open.as_ref()?.servers.resource_news()
     }
@@ -85,14 +85,14 @@ impl OwnServers {
 }
 
 impl Session {
-    /// Has exactly these servers of a client from now on.
+    /// Replaces the servers that the client asked for.
     pub(super) fn want_servers(&mut self, requested: Vec<ServerEntry>) {
         self.servers.requested = requested;
         self.reopen_changed_servers();
     }
 
-    /// After the client, its directories or the project's configuration became others: what stays the same goes
-    /// on.
+    /// Reopens the servers after the client, its directories or the project's configuration changed; unchanged
+    /// servers keep running.
     pub(super) fn reopen_changed_servers(&mut self) {
         let (additional, wanted) = (self.workspace().additional, self.wanted_servers());
         let is_other = |open: &OpenServers| open.wanted != wanted || open.additional != additional;
@@ -101,7 +101,7 @@ impl Session {
         }
         let before = self.servers.open.take();
         self.connect_servers();
-        // After the new ones: what both have goes on.
+        // After opening the new ones, so that servers in both lists keep running.
         if let Some(before) = before {
             tokio::spawn(before.servers.close());
         }
@@ -117,7 +117,7 @@ impl Session {
         }
     }
 
-    /// Begins to connect, unless that was done before.
+    /// Begins to connect, unless it did so before.
     pub(super) fn connect_servers(&mut self) {
         if self.servers.open.is_some() || self.open_foreign() {
             return;
@@ -135,7 +135,7 @@ impl Session {
                 }
                 ServerNews::PromptsChanged => SessionCommand::PromptsChanged,
             };
-            // A session that has ended need not be told.
+            // A session that has ended needs no news.
             if let Some(commands) = commands.upgrade() {
                 drop(commands.send(command));
             }
@@ -160,7 +160,8 @@ impl Session {
         });
     }
 
-    /// Lets the first prompt wait for servers that are still on their way. What can't wait is done meanwhile.
+    /// Makes the first prompt wait for servers that are still connecting. Commands that can't wait run
+    /// meanwhile.
     pub(super) async fn await_servers(&mut self, message_id: &MessageId) -> ServersAwaited {
         self.begin_to_know();
         let (Some(open), FirstWait::Due) = (&self.servers.open, self.servers.first_wait) else {
@@ -184,13 +185,13 @@ impl Session {
         }
     }
 
-    /// What is typed first may be a prompt of a server that is still on its way; `None`: the user cancelled, or
-    /// the session ends.
+    /// Waits too, because what the user types first may be a prompt of a server that is still connecting;
+    /// `None`: the user cancelled, or the session ends.
     pub(super) async fn await_prompts(&mut self, message_id: Option<&MessageId>) -> Option<()> {
         self.begin_to_know();
         if let (Some(open), FirstWait::Due) = (&self.servers.open, self.servers.first_wait) {
             let settled = tokio::time::timeout(SERVERS_WAIT, open.servers.settled());
-            // Late ones are there from the next prompt on.
+            // Servers that come later are available from the next prompt on.
             drop(self.meanwhile(settled, message_id).await?);
             self.servers.first_wait = FirstWait::Done;
         }
@@ -198,7 +199,8 @@ impl Session {
         Some(())
     }
 
-    /// An answer for always is about a tool as it is now.
+    /// Stores the current identity of tools with "always" answers, because such an answer applies to the tool
+    /// as it is now.
     pub(super) fn keep_ruled_tools(&mut self, rules: &Rules, stored: &mut SessionMeta) {
         for permission in rules.iter().map(|rule| rule.permission.as_str()) {
             let Some(identity) = self.toolbox.identity(permission) else { continue };
@@ -209,8 +211,8 @@ impl Session {
         }
     }
 
-    /// What was said for always about a tool that is another now holds no longer: its user is asked again.
-    /// Sessions that work for this one share its answers.
+    /// Drops "always" answers about tools that have changed since: the user is asked again. Child sessions
+    /// share the answers.
     pub(super) fn forget_changed_tools(&mut self) {
         let Lineage::Root = self.lineage else { return };
         let rules = self.authority.get().rules;
@@ -244,7 +246,7 @@ impl Session {
         });
     }
 
-    /// What the model was told of is told to it again by whoever opens the session next.
+    /// Stores which tools the model was told of, so that the next process to open the session tells it again.
     pub(super) fn keep_active_tools(&mut self, stored: &mut SessionMeta) {
         let active = self.toolbox.active();
         if active != self.row.metadata.active_tools() {
@@ -253,7 +255,7 @@ impl Session {
         }
     }
 
-    /// Whoever else has them keeps them.
+    /// Releases the servers; other sessions that use them keep them.
     pub(super) async fn close_servers(&mut self) {
         if let Some(open) = self.servers.open.take()
             && tokio::time::timeout(SERVERS_CLOSE, open.servers.close()).await.is_err()
@@ -263,7 +265,7 @@ impl Session {
     }
 }
 
-/// `/mcp`: every server, how it is and why. `/mcp login NAME` logs in to one.
+/// `/mcp`: shows every server with its state and the reason. `/mcp login NAME` logs in to one.
 pub(crate) async fn mcp(session: &mut Session, arguments: &str) -> Result<String, HubError> {
     session.connect_servers();
     match arguments.split_once(char::is_whitespace).unwrap_or((arguments, "")) {
@@ -277,7 +279,7 @@ pub(crate) async fn mcp(session: &mut Session, arguments: &str) -> Result<String
     }
 }
 
-/// Its user's browser does the rest: here nobody waits for it.
+/// The login continues in the user's browser: this does not wait for it.
 fn log_in(session: &Session, name: &str) -> Result<String, HubError> {
     let Some(servers) = session.servers.open_servers() else {
         return Err(HubError::Invalid("there are no MCP servers here".to_owned()));
@@ -291,7 +293,7 @@ fn log_in(session: &Session, name: &str) -> Result<String, HubError> {
 fn listed(session: &Session) -> String {
     let line = |status: &ServerStatus| {
         let ServerStatus { name, about, state, tools, prompts } = status;
-        // A name of a project's file is anybody's, and a reason is the server's own words.
+        // A project's file may hold any name, and a reason is in the server's own words.
         let name = visible(name).replace('`', "'");
         let reason = state.reason().map(|why| format!(": {}", visible(why))).unwrap_or_default();
         let names: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();

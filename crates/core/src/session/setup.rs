@@ -31,7 +31,7 @@ use crate::watchdog::Commands;
 #[derive(Debug, Default)]
 pub(crate) struct KeptSetup {
     setup: Option<Arc<TurnSetup>>,
-    /// Digest of the system prompt that is known to be stored.
+    /// Digest of the system prompt that is known to be in the store.
     stored_prompt: Option<String>,
 }
 
@@ -44,7 +44,7 @@ impl KeptSetup {
         self.setup = Some(setup);
     }
 
-    /// Something it was made from is another now.
+    /// Call this when something changed that the setup was made from.
     pub(super) fn forget(&mut self) {
         self.setup = None;
     }
@@ -58,12 +58,12 @@ impl KeptSetup {
     }
 }
 
-/// Which directories a session may use beside its root, and which paths are guarded in all of them.
+/// Which directories a session may use beside its root, and which paths are guarded everywhere.
 #[derive(Debug, Default)]
 pub(crate) struct NamedDirectories {
-    /// As the latest new, load or resume in this process named them; `None`: the row's.
+    /// The directories that the latest new, load or resume in this process named; `None`: those of the row.
     named: Option<Vec<PathBuf>>,
-    /// Found when the session first needs it.
+    /// Determined when the session first needs it.
     guarded: OnceLock<Arc<Guarded>>,
 }
 
@@ -86,8 +86,7 @@ impl NamedDirectories {
 }
 
 impl Session {
-    /// The setup of a turn that begins: there has to be a model, and one may have turned up since the last
-    /// look.
+    /// The setup of a turn that begins: it needs a model, and one may have become usable since the last look.
     pub(super) async fn setup_of_turn(&mut self, choice: &TurnChoice) -> Result<Arc<TurnSetup>, HubError> {
         if self.current_model().is_none() {
             self.hub.clone().refresh_choices().await;
@@ -104,8 +103,8 @@ impl Session {
         self.setup(choice)
     }
 
-    /// The setup of a turn; the one before is kept while nothing of it was chosen anew. Without any
-    /// model a turn that waits for an answer is still shown, under the name of the model it had.
+    /// The setup of a turn; reuses the previous one while no choice has changed. Without any model, a turn that
+    /// waits for an answer is still shown, under the name of the model that it had.
     pub(super) fn setup(&mut self, choice: &TurnChoice) -> Result<Arc<TurnSetup>, HubError> {
         self.check_lineage()?;
         let agent = self.agent_of(choice)?;
@@ -127,7 +126,7 @@ impl Session {
         if let Some(kept) = self.setup.get().filter(same) {
             return Ok(kept.clone());
         }
-        // Links come and go: a setup chosen later looks anew where they lead.
+        // Links change: a setup after a new choice resolves them again.
         if self.setup.get().is_some() {
             self.directories.forget_guarded();
         }
@@ -135,8 +134,8 @@ impl Session {
         let index = self.skill_index();
         let session = Offering { people: self.hub.ports.settings.people, has_skills: !index.is_empty() };
         let tools = self.toolbox.offer(&agent, self.agents_above(), &model, session);
-        // Knows nothing of thought levels or the model of the moment: another one leaves it the same to the
-        // byte.
+        // Does not mention thought level or current model, so that changing the model keeps the prompt the same
+        // to the byte.
         let (instructions, environment) = (self.instructions(), self.environment());
         let commands = self.commands_of(&agent);
         let system = match agent.foreign_key() {
@@ -157,7 +156,7 @@ impl Session {
         Ok(setup)
     }
 
-    /// Which commands run here at all: no child runs any that one above it may not.
+    /// Which commands run here at all: a child runs none that an agent above it may not run.
     pub(super) fn commands_of(&self, agent: &Agent) -> Commands {
         let only_reads = |agent: &Agent| agent.commands == Commands::OnlyReading;
         match only_reads(agent) || self.agents_above().iter().any(only_reads) {
@@ -166,7 +165,7 @@ impl Session {
         }
     }
 
-    /// What the sources have by now, and what only a hub can do.
+    /// Adds the tools that the sources have by now, and those that only a hub can provide.
     fn look_for_tools(&mut self) -> Looked {
         let looked = self.toolbox.look();
         if self.depth() >= TASK_DEPTH {
@@ -194,9 +193,9 @@ impl Session {
         self.directories.named().unwrap_or_else(|| self.row.metadata.additional_directories())
     }
 
-    /// Has exactly these directories beside the root from the next turn on; a turn under way goes on with what
-    /// it began with. Before anything is recovered: a message that waited must not run with the directories of
-    /// an earlier client.
+    /// Has exactly these directories beside the root from the next turn on; the current turn keeps those it
+    /// began with. Call this before recovery: a waiting message must not run with the directories of an earlier
+    /// client.
     pub(super) async fn work_in(&mut self, additional: Vec<PathBuf>) -> Result<(), HubError> {
         if self.directories_beside_root() != additional {
             self.setup.forget();
@@ -209,20 +208,20 @@ impl Session {
         let mut patch = self.empty_patch();
         patch.metadata.set_additional_directories(&additional);
         match self.patch(patch).await {
-            // Who follows a run of another process leaves the row to it; what we run ourselves has these
+            // A follower of another process's run leaves the row to that process; our own runs have these
             // directories.
             Ok(()) | Err(HubError::RunningElsewhere(_)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// The rules of all scopes, as they are now and as they become.
+    /// The rules of all scopes, now and as they change.
     pub(super) fn permissions(&self, agent: &Agent, workspace: Arc<Workspace>) -> TurnPermissions {
         let (authority, configured) = (self.authority.clone(), self.configured_rules());
         TurnPermissions::new(authority, configured, agent.clone(), self.agents_above(), workspace)
     }
 
-    /// What a turn that has not begun gets.
+    /// The context of a turn that has not begun.
     pub(super) fn turn_context(
         &self,
         setup: Arc<TurnSetup>,

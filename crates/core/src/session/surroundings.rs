@@ -1,4 +1,4 @@
-//! A session looks around: once for its system prompt, then before every turn for what has changed.
+//! Looks at a session's surroundings: once for its system prompt, then before every turn for changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,15 +28,15 @@ use crate::rewind::{self, ConversationGoesOn};
 use crate::turn::TurnEnd;
 use crate::work_state::background_line;
 
-/// What the model is told after an answer that ended with its process.
+/// What the model is told after an answer that ended because its process ended.
 const ANSWER_CUT: &str = "<note>\nYour last answer was cut off: the program you run in ended. The user has seen it up to \
                           there.\n</note>";
 
-/// What the model is told of commands in the background, after which their names follow.
+/// What the model is told of background commands; their names follow.
 const BACKGROUND_ENDED: &str =
     "These commands in the background are not there any more; start them again if you need them:";
 
-/// What the model is told of the end of its last turn, where that was not its own doing.
+/// What the model is told of the end of its last turn, if the model did not end it.
 fn told_end(end: &TurnEnd) -> Option<String> {
     let told = match end {
         TurnEnd::Failed { message, .. } => {
@@ -49,19 +49,19 @@ fn told_end(end: &TurnEnd) -> Option<String> {
         TurnEnd::Finished(FinishReason::Length) => {
             "Your last answer reached its length limit and was cut off there.".to_owned()
         }
-        // A user who stops a turn says why with the next prompt, if it matters.
+        // A user who stops a turn gives the reason with the next prompt, if it matters.
         TurnEnd::Finished(_) | TurnEnd::Aborted => return None,
     };
     Some(format!("<note>\n{told}\n</note>"))
 }
 
-/// What version control is being asked, beside everything else.
+/// The question to version control, which runs beside everything else.
 #[derive(Debug, Default)]
 struct Uncommitted(Option<JoinHandle<Option<String>>>);
 
 impl Uncommitted {
-    /// What was found by now. A first turn that comes earlier goes without: nothing waits for version control,
-    /// and what is not asked for any more is not looked for.
+    /// The result, if it is there. A first turn that comes earlier goes without: nothing waits for version
+    /// control, and the search is aborted once its result is no longer wanted.
     fn take(&mut self) -> Option<String> {
         let mut looking = self.0.take()?;
         let found = (&mut looking).now_or_never();
@@ -70,13 +70,13 @@ impl Uncommitted {
     }
 }
 
-/// What the model has not been told yet, beside what a look around finds.
+/// News that the model has not been told yet, beside what a new look finds.
 #[derive(Debug, Default)]
 pub(crate) struct UntoldNews {
-    /// Told with the next turn and stored with its start; the row in memory has it already.
+    /// Stored with the start of the next turn; the row in memory has it already.
     unstored: SessionMeta,
     uncommitted: Uncommitted,
-    /// The model knows which commands in the background ended with an earlier process.
+    /// Whether the model knows which background commands ended with an earlier process.
     background_told: bool,
 }
 
@@ -89,19 +89,19 @@ impl UntoldNews {
         &mut self.unstored
     }
 
-    /// It is stored now, or the row was read anew without it.
+    /// It is stored now, or the row was read again without it.
     pub(super) fn forget_unstored(&mut self) {
         self.unstored = SessionMeta::default();
     }
 
-    /// Says whether that was so before.
+    /// Sets the mark; returns whether it was set before.
     pub(super) fn background_is_told(&mut self) -> bool {
         std::mem::replace(&mut self.background_told, true)
     }
 }
 
 impl Session {
-    /// Begins to look for what is not committed, while the user still writes the first prompt.
+    /// Begins to look for uncommitted changes while the user still writes the first prompt.
     pub(super) fn look_for_uncommitted(&mut self) {
         if self.told().is_some() || self.news.uncommitted.0.is_some() {
             return;
@@ -114,8 +114,7 @@ impl Session {
         })));
     }
 
-    /// Captures environment and instructions unless that was done before. They are stored with the turn that
-    /// begins.
+    /// Captures environment and instructions unless that was done before; the start of the turn stores them.
     pub(super) async fn capture_environment(&mut self, model: &ModelInfo) -> Result<(), HubError> {
         if self.told().is_some() {
             return Ok(());
@@ -132,7 +131,7 @@ impl Session {
         Ok(())
     }
 
-    /// What the system prompt says. A session from before there was such a thing has none until its next turn.
+    /// The environment in the system prompt. A session older than this feature has none until its next turn.
     pub(super) fn environment(&self) -> SessionEnvironment {
         self.told().map(|told| told.captured).unwrap_or_default()
     }
@@ -142,7 +141,7 @@ impl Session {
         self.row.metadata.instructions().map(|told| told.captured).unwrap_or_default()
     }
 
-    /// What has changed since it was last told, for the message that takes its place now.
+    /// What has changed since the model was last told, for the message that gets its seq now.
     pub(super) async fn environment_news(
         &mut self,
         setup: &TurnSetup,
@@ -153,7 +152,8 @@ impl Session {
         let now = self.environment_now(&setup.workspace, &setup.model.model, git, None);
         let mut told = self.told()?;
         let environment = told.tell(&now, self.commands_of(&setup.agent));
-        // A disk that did not answer in time says nothing about instructions, nor that they are gone.
+        // If the disk did not answer in time, nothing is known about instructions; it does not mean that they
+        // are gone.
         let found = look.map(|look| look.instructions.files);
         let mut instructions = self.row.metadata.instructions().unwrap_or_default();
         let room = instructions::room(setup.model.context);
@@ -183,7 +183,7 @@ impl Session {
         Some(environment::news_part(&text, &ended, told_mode))
     }
 
-    /// How the turn before ended, if the model said anything in it.
+    /// How the previous turn ended, if the model said anything in it.
     async fn end_before(&self, conversation: &Conversation) -> Option<TurnEnd> {
         let answer = &conversation.last()?.message_id;
         let of_answer = || conversation.iter().rev().take_while(|passage| passage.message_id == *answer);
@@ -199,14 +199,14 @@ impl Session {
         if let Some(end) = self.conversation.end_of(answer) {
             return Some(end.clone());
         }
-        // Another process ran it, or a command came in between: the row of its prompt has it.
+        // Another process ran it, or a command came in between: read the row of its prompt.
         let prompt = conversation.iter().rev().find(|passage| passage.message_id != *answer)?;
         let stored = self.hub.ports.store.message(&prompt.message_id).await.ok()?;
         stored?.0.metadata.turn_end()
     }
 
-    /// The mode is told once when it has become another. The first prompt needs no word: the system prompt is
-    /// that agent's.
+    /// Tells the mode once after it changed. The first prompt needs no such news: the system prompt is that
+    /// agent's.
     fn mode_news(&mut self, agent: &Agent, conversation: &Conversation) -> Option<String> {
         let first = self.row.metadata.first_mode().unwrap_or(&self.row.agent);
         if conversation.is_empty() {
@@ -221,8 +221,8 @@ impl Session {
             .then(|| format!("<mode>\nThe mode is now `{}`: {}\n</mode>", agent.id, agent.description))
     }
 
-    /// The commands in the background of an earlier process of ours, and the words about them. Those of this
-    /// one are started after its first look.
+    /// The background commands of an earlier process, and the text about them. This process starts its own
+    /// after the first look.
     fn ended_background(&mut self, conversation: &Conversation) -> (Vec<String>, Option<String>) {
         if self.news.background_is_told() {
             return (Vec::new(), None);
@@ -234,7 +234,7 @@ impl Session {
         (names, (!lines.is_empty()).then_some(words))
     }
 
-    /// After the messages that told the news left the conversation: the next prompt tells them again.
+    /// Call this after messages with news left the conversation: the next prompt tells the news again.
     pub(super) fn tell_environment_again(&mut self, stored: &mut SessionMeta) {
         let metadata = &mut self.row.metadata;
         if let Some(mut told) = metadata.environment() {
@@ -260,7 +260,7 @@ impl Session {
         self.row.metadata.environment()
     }
 
-    /// The user learns once, when the instructions are captured, what of them no model is shown.
+    /// Tells the user once, when the instructions are captured, which of them no model sees.
     fn tell_of_left_out(&self, kept: &ProjectInstructions, cut: &[PathBuf], left_out: &[String]) {
         let cut = instructions::cut_notice(cut, kept);
         let cut = cut.map(|cut| ("The project's instructions are too long", cut));
@@ -273,8 +273,8 @@ impl Session {
         }
     }
 
-    /// What the machine says of the workspace; `None` where it does not answer: a slow disk must not hold up a
-    /// turn.
+    /// What the machine says about the workspace; `None` if it does not answer in time, because a slow disk
+    /// must not delay a turn.
     async fn look_around(&self, agent: &Agent, workspace: &Arc<Workspace>) -> Option<WorkspaceLook> {
         let surroundings = self.hub.ports.surroundings.as_ref()?;
         let rules = self.permissions(agent, Arc::clone(workspace)).read_rules();

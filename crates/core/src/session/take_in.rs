@@ -1,5 +1,5 @@
-//! Attachments on their way in. A large picture takes seconds to convert, a hook as long as it may: meanwhile
-//! the session does what can't wait.
+//! Takes in attachments and runs prompt hooks. Converting a large picture takes seconds, and a hook takes its
+//! time: meanwhile the session runs commands that can't wait.
 
 use std::pin::pin;
 
@@ -11,7 +11,7 @@ use crate::ports::model::ModelInfo;
 use crate::prompt::intake;
 
 impl Session {
-    /// The parts in the form in which they are kept; `None`: the user cancelled, or the session ends.
+    /// The parts in their stored form; `None`: the user cancelled, or the session ends.
     pub(super) async fn take_in(
         &mut self,
         mut parts: Vec<Part>,
@@ -23,8 +23,8 @@ impl Session {
         self.meanwhile(taking, message_id).await.transpose()
     }
 
-    /// Waits for something about a prompt that comes in, and does what can't wait; `None`: the user cancelled,
-    /// or the session ends.
+    /// Waits for work on an incoming prompt, and meanwhile runs commands that can't wait; `None`: the user
+    /// cancelled, or the session ends.
     pub(super) async fn meanwhile<T>(
         &mut self,
         awaited: impl Future<Output = T>,
@@ -46,20 +46,20 @@ impl Session {
         }
     }
 
-    /// Does what can't wait, keeps the rest for later; says whether the intake is over.
+    /// Runs a command that can't wait, keeps others for later; returns whether the intake is over.
     pub(super) fn ends_intake(&mut self, command: SessionCommand, message_id: Option<&MessageId>) -> bool {
         match (command, self.activity.running()) {
             (SessionCommand::Status(reply), _) => {
                 drop(reply.send(self.current_status()));
                 false
             }
-            // It is about the turn under way, and what comes in waits behind that.
+            // This is about the current turn; the incoming prompt waits behind it.
             (SessionCommand::Cancel, Some(running)) => {
                 running.handle.cancel.cancel();
                 false
             }
             (SessionCommand::Cancel, None) => {
-                // An open question is turned down too.
+                // An open question is refused, too.
                 if self.activity.is_asking() {
                     self.inbox.keep(SessionCommand::Cancel);
                 }

@@ -1,5 +1,5 @@
-//! The title of a session: the first line of its prompt at once, a better one by a small model beside the
-//! session. One try; no turn waits for it, and what fails is only logged.
+//! The title of a session: first the first line of its prompt, then a better one from a small model beside the
+//! session. There is one try; no turn waits for it, and a failure is only logged.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -29,18 +29,17 @@ use crate::slash_commands;
 use crate::turn::TurnEnd;
 use crate::turn::usage::TurnUsage;
 
-/// Whether a session still wants a title of a model's making. In memory only: a session that is loaded keeps
-/// what it has.
+/// Whether a session still wants a title from a model. In memory only: a loaded session keeps its title.
 #[derive(Debug, Default)]
 pub(crate) enum Titling {
     #[default]
     NotDue,
-    /// The first line is the title; the first turn that finishes brings a better one.
+    /// The title is the first line; the first finished turn will bring a better one.
     Due,
     UnderWay(Making),
 }
 
-/// The call of the small model. Dropping it ends the call.
+/// The running call of the small model. Dropping it ends the call.
 #[derive(Debug)]
 pub(crate) struct Making {
     task: JoinHandle<Result<MadeTitle, TitleError>>,
@@ -53,10 +52,10 @@ impl Drop for Making {
     }
 }
 
-/// What came of the call.
+/// The result of the call.
 #[derive(Debug, PartialEq)]
 pub(crate) struct MadeTitle {
-    /// `None` when nothing of the answer could be a title.
+    /// `None` if no part of the answer could be a title.
     title: Option<String>,
     used: TurnUsage,
 }
@@ -71,12 +70,12 @@ pub(crate) enum TitleError {
     TooLate,
 }
 
-/// How the conversation began, as the small model is shown it.
+/// The beginning of the conversation, as the small model gets it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TitleExcerpt(String);
 
 impl Titling {
-    /// Waits for the call to come back; for ever when there is none.
+    /// Waits for the call to return; indefinitely if none runs.
     pub(crate) async fn made(&mut self) -> Result<Result<MadeTitle, TitleError>, JoinError> {
         match self {
             Self::UnderWay(making) => (&mut making.task).await,
@@ -86,7 +85,7 @@ impl Titling {
 }
 
 impl Session {
-    /// A title for a session that has none, when a prompt takes its place: its first line.
+    /// The title for a session without one, when a prompt gets its seq: the prompt's first line.
     pub(super) fn first_title(&mut self, parts: &[Part]) -> Option<String> {
         if self.row.metadata.says_title() {
             return None;
@@ -95,7 +94,7 @@ impl Session {
         first_line(parts)
     }
 
-    /// Before the end of a turn is stored: what a title can be made of, if this is the turn to make one of.
+    /// The text to make a title from, if this is the turn for it. Called before the end of the turn is stored.
     pub(super) fn title_excerpt(&mut self, end: &TurnEnd, leftovers: &TurnLeftovers) -> Option<TitleExcerpt> {
         let finished = match end {
             TurnEnd::Finished(reason) => match reason {
@@ -112,14 +111,14 @@ impl Session {
         }
     }
 
-    /// After the turn was answered: asks the small model, in a task of its own.
+    /// Asks the small model in a task of its own. Called after the turn was answered.
     pub(super) fn begin_title(&mut self, excerpt: Option<TitleExcerpt>, parent_span: Option<SpanContext>) {
         let (Some(excerpt), Titling::Due) = (excerpt, &self.titling) else { return };
         self.titling = Titling::NotDue;
         let ports = &self.hub.ports;
         let beside = || ports.model.small(&self.current_model()?.model);
         let Some(agent) = self.agents().get(TITLE_AGENT) else { return };
-        // What its manifest says comes first, as with every agent.
+        // A model in the agent's manifest has precedence, as for every agent.
         let small = || ports.settings.small_model.clone().or_else(beside);
         let Some(small) = agent.model.clone().or_else(small) else { return };
         let Some(info) = ports.model.describe(&small) else {
@@ -129,7 +128,7 @@ impl Session {
         let asked = Passage::new(MessageId::new(""), Role::User, vec![text]);
         let request = ModelRequest {
             session_id: self.id.clone(),
-            // A title needs no thinking, unless its manifest says so and where the model can be told.
+            // A title needs no thinking, unless the manifest says so; only for models with levels.
             thought: agent
                 .thought
                 .or(Some(ThoughtLevel::Off))
@@ -147,7 +146,7 @@ impl Session {
         self.titling = Titling::UnderWay(Making { task, _cancelled_with_us: cancel.drop_guard() });
     }
 
-    /// The call came back: its title is stored and told, its cost is the session's.
+    /// The call returned: stores and announces the title, and adds the cost to the session's.
     pub(super) async fn take_title(&mut self, made: Result<Result<MadeTitle, TitleError>, JoinError>) {
         self.titling = Titling::NotDue;
         let made = match made {
@@ -191,7 +190,7 @@ async fn make(
     Ok(MadeTitle { title: clean(&answer), used: used(&info, tokens) })
 }
 
-/// The text of the answer, as much as a title can be in, and what it used.
+/// Reads the answer, up to the size that a title can be in, and its usage.
 async fn hear(
     mut events: BoxStream<'static, Result<StepEvent, ModelError>>,
 ) -> Result<(String, Usage), TitleError> {
@@ -202,7 +201,7 @@ async fn hear(
                 let room = TITLE_ANSWER_BYTES.saturating_sub(answer.len());
                 answer.push_str(&delta[..delta.floor_char_boundary(room)]);
             }
-            // Thoughts and whatever else it says are no title.
+            // Thoughts and everything else are not part of the title.
             StepEvent::Chunk(_) => {}
             StepEvent::End { usage, .. } => return Ok((answer, usage)),
         }
@@ -217,7 +216,7 @@ fn used(info: &ModelInfo, tokens: Usage) -> TurnUsage {
 }
 
 impl TitleExcerpt {
-    /// The last prompt and what was answered, both cut.
+    /// The last prompt and its answer, both cut.
     fn of(passages: &[Arc<Passage>]) -> Option<Self> {
         let asked = passages.iter().rposition(|passage| passage.role == Role::User)?;
         let prompt = beginning(std::slice::from_ref(&passages[asked]));
@@ -231,13 +230,13 @@ impl TitleExcerpt {
     }
 }
 
-/// The first words of some passages; what is beyond the limit is not even looked at.
+/// The first words of some passages; does not look beyond the limit.
 fn beginning(passages: &[Arc<Passage>]) -> String {
     let mut words = String::new();
     for part in passages.iter().flat_map(|passage| &passage.parts) {
         let text = match part {
             Part::Text { text, .. } => text.as_str(),
-            // What was typed says what it is about in fewer words than what it becomes.
+            // What the user typed is shorter than its expansion, and says as much.
             other => match slash_commands::typed_text(other) {
                 Some(text) => text,
                 None => continue,
@@ -254,12 +253,12 @@ fn beginning(passages: &[Arc<Passage>]) -> String {
     words.trim().to_owned()
 }
 
-/// Tells everybody of a title.
+/// The chunk that tells all clients a title.
 pub(crate) fn title_chunk(title: &str) -> Chunk {
     Chunk::transient_data(DataName::Title, json!({ "title": title }))
 }
 
-/// The first line of a prompt, as the title until there is a better one.
+/// The first line of a prompt: the title until there is a better one.
 fn first_line(parts: &[Part]) -> Option<String> {
     let typed = parts.first().and_then(slash_commands::typed_text).map(str::to_owned);
     let text = typed.unwrap_or_else(|| text_of(parts));
@@ -271,8 +270,7 @@ pub(crate) fn short_title(text: &str) -> Option<String> {
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(shortened)
 }
 
-/// What a model answered as one line without ornament. Models wrap titles in quotes, headings, labels and
-/// thoughts.
+/// The model's answer as one line without decoration: models add quotes, headings, labels and thoughts.
 fn clean(answer: &str) -> Option<String> {
     let spoken = match answer.rsplit_once("</think>") {
         Some((_, spoken)) => spoken,
@@ -284,7 +282,7 @@ fn clean(answer: &str) -> Option<String> {
     Some(shortened(&title))
 }
 
-/// Without what can't be seen or would turn the text around, and with single blanks.
+/// Removes characters that are invisible or change the direction, and repeated blanks.
 fn legible(line: &str) -> String {
     let is_blank = |character: char| character.is_control() || is_odd_blank(character);
     let spaced = line.chars().map(|character| if is_blank(character) { ' ' } else { character });

@@ -1,5 +1,5 @@
-//! The slash commands that go back in a session: `/undo`, `/redo`, `/rewind` and `/fork`. They hide and copy by
-//! the same functions as a client's own requests.
+//! The slash commands that go back in a session: `/undo`, `/redo`, `/rewind` and `/fork`. They use the same
+//! functions as the requests of clients.
 
 use super::rewind::PromptPlace;
 use super::{ClientSide, Session};
@@ -51,13 +51,13 @@ pub(crate) async fn fork(session: &mut Session, wanted: &str) -> Result<String, 
 }
 
 impl Session {
-    /// The side of the client that typed the command.
+    /// The client that typed the command, if it does some work itself.
     fn client_of_command(&self) -> ClientSide {
         self.activity.running().and_then(|running| running.handle.client.clone())
     }
 }
 
-/// A prompt by its number in the list, or by its id.
+/// The prompt with this number in the list, or with this id.
 async fn named(session: &Session, wanted: &str) -> Result<PromptPlace, HubError> {
     let Ok(number) = wanted.parse::<usize>() else {
         return session.prompt_place(&MessageId::new(wanted)).await;
@@ -84,7 +84,7 @@ async fn listed(session: &Session, command: &str, does: &str) -> Result<String, 
     Ok(format!("The last prompts, `/{command} NUMBER` to {does}:\n\n{}", lines.join("\n")))
 }
 
-/// The first line of a prompt that says something, short enough for a list.
+/// The first line of a prompt that is not blank, cut for a list.
 fn excerpt(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("(no text)");
     let short: String = line.chars().take(LISTED_PROMPT_CHARACTERS).collect();

@@ -1,7 +1,7 @@
-//! The messages that wait for their turn, and who waits for the end of a turn. In memory; what is stored is
-//! `queue`'s and `admit`'s business.
+//! The messages that wait for their turn, and the callers that wait for the end of a turn. Only in memory;
+//! `queue` and `admit` store messages.
 //!
-//! A message that was withdrawn does not wait any more, and whoever waited for it has an answer.
+//! A withdrawn message no longer waits, and its callers have an answer.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -16,9 +16,9 @@ use crate::turn::TurnEnd;
 pub(crate) struct Queued {
     pub(crate) message_id: MessageId,
     pub(crate) queued_at: i64,
-    /// In memory only: it is gone after a restart, as the protocol wants it.
+    /// In memory only: the protocol says that it does not survive a restart.
     pub(crate) runtime_context: Vec<(Option<String>, String)>,
-    /// Of whoever sent it; gone after a restart as well.
+    /// The sender's client; does not survive a restart either.
     pub(crate) client: ClientSide,
     /// In memory only: after a restart no turn runs that it could steer.
     pub(crate) arrival: Arrival,
@@ -27,10 +27,10 @@ pub(crate) struct Queued {
 #[derive(Debug, Default)]
 pub(crate) struct PromptQueue {
     waiting: VecDeque<Queued>,
-    /// Messages whose callers were told that they failed. They must not run later: they are taken from the
-    /// stored queue as soon as the store can be written again.
+    /// Messages whose callers were told that they failed. They must not run later, so they are deleted from the
+    /// stored queue as soon as the store accepts writes again.
     withdrawn: HashSet<MessageId>,
-    /// Who waits for the end of a message's turn, whether it waits or runs.
+    /// The callers that wait for the end of a message's turn, whether the message waits or its turn runs.
     callers: HashMap<MessageId, Vec<Reply<TurnOutcome>>>,
 }
 
@@ -43,13 +43,13 @@ impl PromptQueue {
         self.waiting.is_empty()
     }
 
-    /// In the order in which they fire: those that steer come first.
+    /// In the order in which they fire: steering prompts come first.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &MessageId> {
         let arrived = |arrival| self.waiting.iter().filter(move |queued| queued.arrival == arrival);
         arrived(Arrival::Steers).chain(arrived(Arrival::Waits)).map(|queued| &queued.message_id)
     }
 
-    /// Whether the turn under way has to make way.
+    /// Whether the current turn has to end for a steering prompt.
     pub(crate) fn steers(&self) -> bool {
         self.waiting.iter().any(|queued| queued.arrival == Arrival::Steers)
     }
@@ -58,8 +58,8 @@ impl PromptQueue {
         self.ids().any(|waiting| waiting == id)
     }
 
-    /// The time of a message that begins to wait now. Strictly growing: ids of one millisecond, some of them
-    /// minted by clients, say nothing about who came first.
+    /// The time for a message that begins to wait now. Strictly increasing: ids of the same millisecond, some
+    /// made by clients, do not tell which came first.
     pub(crate) fn time_behind(&self, now: i64) -> i64 {
         now.max(self.waiting.back().map_or(i64::MIN, |last| last.queued_at + 1))
     }
@@ -68,13 +68,13 @@ impl PromptQueue {
         self.waiting.push_back(queued);
     }
 
-    /// Takes a message that fires, was cancelled, or is put back in the order of the store.
+    /// Removes a message that fires, was cancelled, or is put back in the order of the store.
     pub(crate) fn remove(&mut self, id: &MessageId) -> Option<Queued> {
         let index = self.waiting.iter().position(|queued| queued.message_id == *id)?;
         self.waiting.remove(index)
     }
 
-    /// The queue as it is stored.
+    /// Replaces the queue by the stored one.
     pub(crate) fn replace(&mut self, waiting: Vec<Queued>) {
         self.waiting = waiting.into();
     }
@@ -85,12 +85,12 @@ impl PromptQueue {
         }
     }
 
-    /// The host ends: what waits is kept in the store for the next owner.
+    /// The host ends: waiting messages stay in the store for the next owner.
     pub(crate) fn leave_to_store(&mut self) {
         self.waiting.clear();
     }
 
-    /// Which waiting message fires after such an end: after an error only one whose caller is waiting.
+    /// The waiting message that fires after such an end: after an error only one whose caller still waits.
     pub(crate) fn next_after(&self, end: &TurnEnd) -> Option<&MessageId> {
         match end {
             TurnEnd::Failed { .. } => self.ids().find(|id| self.has_caller(id)),
@@ -111,7 +111,7 @@ impl PromptQueue {
         self.callers.contains_key(id)
     }
 
-    /// Tells everybody who waits for the end of this turn.
+    /// Answers all callers that wait for the end of this turn.
     pub(crate) fn answer(
         &mut self,
         id: &MessageId,
@@ -122,7 +122,7 @@ impl PromptQueue {
         }
     }
 
-    /// It must not run, and whoever waits for it is told.
+    /// Withdraws a message, so that it will not run, and answers its callers.
     pub(crate) fn withdraw(
         &mut self,
         id: &MessageId,
@@ -133,7 +133,7 @@ impl PromptQueue {
         self.answer(id, outcome);
     }
 
-    /// The same for all messages that somebody waits for.
+    /// The same for all messages with callers.
     pub(crate) fn withdraw_awaited(&mut self, error: &HubError) {
         let awaited: Vec<_> = self.ids().filter(|id| self.has_caller(id)).cloned().collect();
         for id in &awaited {
@@ -141,13 +141,12 @@ impl PromptQueue {
         }
     }
 
-    /// Those that are to be taken from the stored queue.
+    /// The messages to delete from the stored queue.
     pub(crate) fn withdrawn(&self) -> &HashSet<MessageId> {
         &self.withdrawn
     }
 
-    /// A message that fired after all is a run to be settled; only what is still stored as waiting stays
-    /// withdrawn.
+    /// A message that fired after all is a run to settle; only messages still stored as waiting stay withdrawn.
     pub(crate) fn keep_withdrawn(&mut self, stored: &[MessageId]) {
         self.withdrawn.retain(|id| stored.contains(id));
     }

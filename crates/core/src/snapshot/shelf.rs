@@ -1,5 +1,5 @@
-//! Where the contents of one session's files are kept: within bounds, and apart from its attachments, so that
-//! they can go earlier.
+//! Stores the contents of one session's files: within limits, and apart from its attachments, so that they can
+//! be deleted earlier.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::ids::SessionId;
 use crate::limits::{SNAPSHOT_FILE_BYTES, SNAPSHOT_SESSION_BYTES};
 use crate::ports::store::{Blobs, StoreResult};
 
-/// Behind the id of a session: who refers to the contents of its files.
+/// Appended to a session's id, to make the blob owner of its files' contents.
 const SUFFIX: &str = ".snapshots";
 
 /// The owner of a session's contents in the blob store.
@@ -17,7 +17,7 @@ pub fn owner(session: &SessionId) -> SessionId {
     SessionId::new(format!("{session}{SUFFIX}"))
 }
 
-/// The session whose contents an owner has, if it has any.
+/// The session that belongs to such a blob owner, if it is one.
 pub(crate) fn session_of(owner: &SessionId) -> Option<SessionId> {
     owner.as_str().strip_suffix(SUFFIX).map(SessionId::new)
 }
@@ -27,18 +27,18 @@ pub(crate) fn session_of(owner: &SessionId) -> Option<SessionId> {
 pub struct SnapshotShelf {
     blobs: Arc<dyn Blobs>,
     owner: SessionId,
-    /// Bytes that are kept; `None` until somebody has counted them. Why a lock: calls of one step keep at the
+    /// Bytes stored so far; `None` until they were counted. Why a lock: calls of one step store contents at the
     /// same time.
     used: Mutex<Option<u64>>,
 }
 
 impl SnapshotShelf {
-    /// A shelf in that store.
+    /// A shelf in this blob store.
     pub fn new(blobs: Arc<dyn Blobs>, session: &SessionId) -> Self {
         Self { blobs, owner: owner(session), used: Mutex::default() }
     }
 
-    /// Keeps a content if there is room; `Err` says why not.
+    /// Stores a content if there is room; `Err` says why not.
     pub async fn keep(&self, content: Vec<u8>) -> Result<String, String> {
         let size = content.len();
         if size > SNAPSHOT_FILE_BYTES {
@@ -56,18 +56,19 @@ impl SnapshotShelf {
             let mebibytes = SNAPSHOT_SESSION_BYTES >> 20;
             return Err(format!("{mebibytes} MiB of earlier contents are kept for this session already"));
         }
-        // Counted before it is stored, and twice if it is there already: never more is kept than is counted.
+        // Counted before it is stored, and twice if it is there already: never is more stored than counted.
         *used = Some(after);
         drop(used);
         self.blobs.put(&self.owner, content).await.map_err(|error| error.to_string())
     }
 
-    /// Keeps what a file holds that is about to be moved, whatever room is left: it is nowhere else.
+    /// Stores the content of a file that is about to be moved, even if there is no room: it exists nowhere
+    /// else.
     pub async fn keep_moved(&self, content: Vec<u8>) -> StoreResult<String> {
         self.blobs.put(&self.owner, content).await
     }
 
-    /// A content that was kept; `None` when it is gone.
+    /// A stored content; `None` if it is gone.
     pub async fn content(&self, digest: &str) -> StoreResult<Option<Vec<u8>>> {
         self.blobs.get(digest).await
     }

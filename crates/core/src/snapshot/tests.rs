@@ -1,4 +1,4 @@
-//! Where files go, by what calls found and left.
+//! Where files move, given the states before and after calls.
 
 use super::*;
 

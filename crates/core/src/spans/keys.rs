@@ -15,13 +15,13 @@ pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
 pub(crate) const MAX_TOKENS: &str = "gen_ai.request.max_tokens";
 pub(crate) const STREAM: &str = "gen_ai.request.stream";
 pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
-/// Seconds.
+/// In seconds.
 pub(crate) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
-/// All of the input, also what came from a cache.
+/// All input tokens, including those from a cache.
 pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 pub(crate) const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
 pub(crate) const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
-/// All of the output, thoughts included.
+/// All output tokens, including thoughts.
 pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub(crate) const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
 pub(crate) const TOOL_NAME: &str = "gen_ai.tool.name";
@@ -39,11 +39,11 @@ pub(crate) const PERMISSION_REASON: &str = "attache.permission.reason";
 
 /// How a turn ended: `finished`, `step_limit`, `aborted` or `failed`.
 pub(crate) const TURN_END: &str = "attache.turn.end";
-/// How a run ended: as its turn, or `suspended` for a person.
+/// How a run ended: like its turn, or `suspended` for a person.
 pub(crate) const RUN_END: &str = "attache.run.end";
 pub(crate) const COST: &str = "attache.cost.usd";
 pub(crate) const PERMISSION_ACTION: &str = "attache.permission.action";
-/// What decided: a rule, the approval, a person, …
+/// What decided: a rule, the approval level, a person, …
 pub(crate) const PERMISSION_BY: &str = "attache.permission.by";
 /// `summary` or `stubs`.
 pub(crate) const COMPACTION_KIND: &str = "attache.compaction.kind";

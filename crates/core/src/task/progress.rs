@@ -1,5 +1,5 @@
-//! What a parent shows of a child that works: its latest calls, a line each, what it does now, and what it has
-//! used. Made of the child's own entries.
+//! What a parent shows of a running child: its latest calls with a line each, its current activity, and its
+//! usage. Derived from the child's own entries.
 
 use std::collections::VecDeque;
 
@@ -18,10 +18,10 @@ use crate::watchdog::Verdict;
 
 #[derive(Debug)]
 pub(super) struct ChildView {
-    /// How the call looks while nothing is known of the child: what is shown last has to be whole.
+    /// The call's presentation before the child has said anything: each update has to be complete.
     call: Presentation,
     name: String,
-    /// The latest calls with the state of each.
+    /// The latest calls, each with its state.
     calls: VecDeque<ShownCall>,
     all_calls: usize,
     does: &'static str,
@@ -54,7 +54,7 @@ impl ChildView {
         self.does = "begins";
     }
 
-    /// Takes what the child said; whether that changed what is shown.
+    /// Takes the child's entries; returns whether the view has changed.
     pub(super) fn take(&mut self, segment: &SharedSegment) -> bool {
         let mut changed = false;
         for entry in segment.entries().filter(|entry| entry.role != Role::User) {
@@ -79,7 +79,7 @@ impl ChildView {
                 true
             }
             Chunk::ToolOutputAvailable { call_id, preliminary, rest, .. } => {
-                // What a running call shows of itself is its own business.
+                // The live progress of a running call is not shown here.
                 let is_over = *preliminary != Some(true);
                 if is_over {
                     self.learn_denials(call_id, rest);
@@ -125,7 +125,7 @@ impl ChildView {
         std::mem::replace(&mut self.does, does) != does
     }
 
-    /// What was denied, here or further below. A person's answer is known to whoever was asked.
+    /// Collects denied calls, here or further below. A denial by a person is left out: people know of it.
     fn learn_denials(&mut self, call_id: &CallId, rest: &Rest) {
         let shown = rest.tool_metadata().and_then(own).map(Presentation::deserialize);
         let Some(Ok(shown)) = shown else { return };
@@ -139,14 +139,14 @@ impl ChildView {
         self.denied.truncate(TASK_DENIED_SHOWN);
     }
 
-    /// What was denied to the child so far.
+    /// The calls denied to the child so far.
     pub(super) fn denied(&self) -> &[DeniedWithin] {
         &self.denied
     }
 
     fn call(&mut self, call_id: &CallId, tool: &str, title: &str) {
         let title: String = legible_line(title).chars().take(CALL_TITLE_CHARACTERS).collect();
-        // A call is told again once it is understood.
+        // A call is announced again once its arguments are understood.
         if let Some(known) = self.calls.iter_mut().find(|known| known.call_id == *call_id) {
             known.title = title;
             return;
@@ -165,7 +165,7 @@ impl ChildView {
         }
     }
 
-    /// How many calls, and what was used.
+    /// How many calls it made, and its usage.
     pub(super) fn summary(&self) -> String {
         let calls = match self.all_calls {
             1 => "1 call".to_owned(),

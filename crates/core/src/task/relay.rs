@@ -1,4 +1,4 @@
-//! The parent of a child as its client: questions of the child go to the people of the parent.
+//! A child's client is its parent: it passes the child's questions to the people of the parent.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::ports::client::{Answer, Ask};
 use crate::ports::{BoxFuture, Client, Delegate};
 use crate::session::ClientSide;
 
-/// Takes part in the child for as long as its task runs.
+/// Takes part in the child's session while its task runs.
 #[derive(Debug)]
 pub(crate) struct ParentClient {
     parent: SessionHandle,
     child: SessionId,
-    /// Agent and task, as the title of a question names them.
+    /// Agent and task, for the titles of questions.
     label: String,
-    /// What the client of the parent's prompt does itself, it does for the child, too.
+    /// The client of the parent's prompt; what it does itself, it does for the child, too.
     side: ClientSide,
     is_waited_for: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) struct ParentClient {
 /// A question of a child on its way to people.
 #[derive(Debug)]
 pub(crate) struct ChildQuestion {
-    /// The call as the parent's clients know it; unique among all calls they are shown.
+    /// The call's id for the parent's clients; unique among all calls that they see.
     pub(crate) call_id: CallId,
     pub(crate) label: String,
     pub(crate) ask: Arc<Ask>,
@@ -47,7 +47,7 @@ impl ParentClient {
         Self { parent: parent.clone(), child: child.clone(), label, side, is_waited_for: false }
     }
 
-    /// The same for a child that the turn of its parent waits for.
+    /// Marks that the parent's turn waits for the child.
     pub(crate) fn waited_for(self) -> Self {
         Self { is_waited_for: true, ..self }
     }
@@ -62,7 +62,7 @@ impl Client for ParentClient {
         self.parent.ask_for_child(ChildQuestion { call_id, label, ask, is_waited_for, reply });
         Box::pin(async move {
             let _told_when_dropped = withdrawn;
-            // A parent that is gone can't answer.
+            // If the parent is gone, it can't answer.
             answer.await.unwrap_or(Answer::Gone)
         })
     }
@@ -72,7 +72,7 @@ impl Client for ParentClient {
     }
 }
 
-/// Whoever stops waiting for the answer takes the question back. After an answer this means nothing.
+/// Withdraws the question when the child stops waiting for the answer. Has no effect after an answer.
 struct Withdrawal {
     parent: SessionHandle,
     call_id: CallId,

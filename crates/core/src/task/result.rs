@@ -1,4 +1,4 @@
-//! What a child leaves: its last message, the JSON in it, and its transcript where that is kept nowhere else.
+//! What a child leaves: its last message, the JSON in it, and its transcript if no session keeps it.
 
 use serde_json::Value;
 
@@ -12,13 +12,13 @@ use crate::ports::store::{RowCursor, RowRange};
 use crate::session::history;
 use crate::work_state::ChangesMark;
 
-/// The text of the last step that said something.
+/// The text of the last step that said anything.
 #[derive(Debug, Default)]
 pub(super) struct LastMessage {
     pub(super) text: String,
 }
 
-/// Reads the answer that is stored last. Page by page: of a long one only the end counts.
+/// Reads the child's last stored answer page by page, because of a long one only the end counts.
 pub(super) async fn last_message(hub: &Hub, child: &SessionId) -> Result<LastMessage, HubError> {
     let store = &hub.ports().store;
     let Some(record) = store.session(child).await? else { return Ok(LastMessage::default()) };
@@ -53,7 +53,7 @@ pub(super) async fn last_message(hub: &Hub, child: &SessionId) -> Result<LastMes
     Ok(last)
 }
 
-/// What the child changed. A store that fails costs the list, not the result.
+/// What the child changed. If the store fails, the list is missing, but not the result.
 pub(super) async fn changes(hub: &Hub, child: &SessionId) -> ChangesMark {
     match history::load(&*hub.ports().store, child, None).await {
         Ok(conversation) => conversation.work().changes(),
@@ -64,7 +64,7 @@ pub(super) async fn changes(hub: &Hub, child: &SessionId) -> ChangesMark {
     }
 }
 
-/// The JSON value that a message is, fenced or not.
+/// The JSON value in a message, fenced or not.
 pub(super) fn json_in(said: &str) -> Result<Value, String> {
     let bare = said.trim();
     let fenced = bare.strip_prefix("```").and_then(|rest| {
@@ -75,7 +75,7 @@ pub(super) fn json_in(said: &str) -> Result<Value, String> {
     serde_json::from_str(fenced.unwrap_or(bare).trim()).map_err(|error| format!("it is not JSON ({error})"))
 }
 
-/// The conversation of a nested child as its parent's clients are shown it.
+/// The conversation of a nested child in the form that clients of its parent get.
 pub(super) async fn transcript(hub: &Hub, child: &SessionId) -> Option<String> {
     let ports = hub.ports();
     let sources = ExportSources { store: &*ports.store, blobs: &*ports.blobs };
@@ -86,12 +86,12 @@ pub(super) async fn transcript(hub: &Hub, child: &SessionId) -> Option<String> {
         return None;
     }
     let text = String::from_utf8_lossy(&text);
-    // Behind what an export says of the session itself.
+    // Skips what an export says about the session itself.
     let said = text.find("\n## ").map_or("", |at| &text[at + 1..]);
     Some(cut(said.trim_end(), NESTED_TRANSCRIPT_BYTES, ""))
 }
 
-/// A result within what its parent's context has room for; the whole is in the child's session.
+/// The result, cut to the room in the parent's context; the child's session has all of it.
 pub(super) fn bounded(text: &str, room: usize, child: &SessionId) -> String {
     cut(text, room.min(TASK_RESULT_BYTES), &format!("; all of it is in session {child}"))
 }

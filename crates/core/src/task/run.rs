@@ -1,5 +1,5 @@
-//! Runs a child to its end: waits for its place, sends its prompt, shows what it does, and holds its last
-//! message to the schema of its agent.
+//! Runs a child to its end: waits for its slot, sends its prompt, shows what it does, and checks its last
+//! message against the schema of its agent.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,12 +24,12 @@ use crate::prompt::{Prompt, PromptSource};
 use crate::turn::TurnEnd;
 use crate::work_state::ChangesMark;
 
-/// Behind the prompt of a child whose last message is held to a schema, which follows.
+/// Appended to the prompt of a child whose last message has to match a schema; the schema follows.
 const ONLY_JSON: &str = "Your last message has to be nothing but one JSON value that fits a JSON Schema.";
 
 const NEVER_BEGAN: &str = "cancelled before it began";
 
-/// A child that is open and has not begun.
+/// An open child that has not begun to work.
 #[derive(Debug)]
 pub(super) struct ChildRun {
     pub(super) hub: Hub,
@@ -38,9 +38,9 @@ pub(super) struct ChildRun {
     pub(super) agent: Agent,
     pub(super) client: Arc<ParentClient>,
     pub(super) prompt: String,
-    /// How its call looks.
+    /// The presentation of its call.
     pub(super) call: Presentation,
-    /// What its result may take of its parent's context.
+    /// How much of the parent's context its result may take.
     pub(super) result_bytes: usize,
 }
 
@@ -58,13 +58,13 @@ pub(super) struct TaskReport {
 }
 
 impl ChildRun {
-    /// Cancelling ends the child first; what it said until then is kept in its session.
+    /// If cancelled, ends the child first; its session keeps what it said until then.
     pub(super) async fn run(
         self,
         progress: Option<Arc<dyn Progress>>,
         cancel: CancellationToken,
     ) -> TaskReport {
-        // Dropped or not: a child must not work on without a parent.
+        // Even if this future is dropped: a child must not continue without a parent.
         let mut ends_with_us = EndsWithUs(Some(self.child.clone()));
         let mut view = ChildView::new(self.call.clone(), self.agent.name.to_string());
         let result = self.work(&mut view, progress, &cancel).await;
@@ -87,7 +87,7 @@ impl ChildRun {
         }
     }
 
-    /// `Err` inside is what the model is told of a child that brought nothing.
+    /// The inner `Err` is the text for the model if the child brought nothing.
     async fn work(
         &self,
         view: &mut ChildView,
@@ -147,7 +147,7 @@ impl ChildRun {
         }
     }
 
-    /// Waits for the end of a turn of the child and shows what it does meanwhile.
+    /// Waits for the end of a turn of the child, and meanwhile shows what it does.
     async fn watch(
         &self,
         mut ticket: Ticket,
@@ -166,7 +166,7 @@ impl ChildRun {
                 }
                 outcome = &mut ticket.outcome => {
                     let outcome = outcome.unwrap_or_else(|_| Err(HubError::Closed(self.child.id().clone())))?;
-                    // Everything that it said counts.
+                    // Reads all entries, because everything that the child said counts.
                     while attachment.live.cursor() < outcome.after_index {
                         view.take(&attachment.live.next().await?);
                     }
@@ -189,7 +189,7 @@ fn prompt_of(text: String) -> Prompt {
     Prompt { parts: vec![text], source: PromptSource::Agent, ..Prompt::default() }
 }
 
-/// What the parent gets of a turn that ended like this.
+/// What the parent gets from a turn with this end.
 fn said(end: &TurnEnd, last: LastMessage) -> Result<String, String> {
     let so_far = |why: String| match last.text.is_empty() {
         true => why,
@@ -204,9 +204,9 @@ fn said(end: &TurnEnd, last: LastMessage) -> Result<String, String> {
     }
 }
 
-/// The value in a message, held to a schema; else what is wrong with it.
+/// The value in a message, if it matches a schema; else its mistakes.
 fn fitting(schema: &Value, said: &str) -> Result<Value, String> {
-    // Manifests with another kind of schema are not loaded.
+    // A manifest with an unsupported schema would not have been loaded.
     let schema = Schema::read(schema)?;
     let value = result::json_in(said)?;
     schema.check(&value).map_err(|mistakes| mistakes.join("; "))?;
@@ -218,7 +218,7 @@ impl TaskReport {
     pub(super) fn outcome(self) -> ToolOutcome {
         let place = match &self.transcript {
             None => format!(", session {}", self.child),
-            // It is all here; its session is for nobody to find.
+            // The result has all of it, and no list shows the child's session.
             Some(_) => String::new(),
         };
         let mut content = vec![Shown::Text { text: format!("{}: {}{place}", self.name, self.summary) }];
@@ -241,7 +241,7 @@ impl TaskReport {
         }
     }
 
-    /// The same as text, for a message.
+    /// The same as text for a message.
     pub(super) fn told(self) -> String {
         match self.bounded() {
             Ok(Value::String(text)) => text,
@@ -260,7 +260,7 @@ impl TaskReport {
     }
 }
 
-/// Renews what is shown, not too often.
+/// Updates the view, but not too often.
 struct Display {
     progress: Option<Arc<dyn Progress>>,
     due: Option<Instant>,
@@ -286,7 +286,7 @@ impl Display {
     }
 }
 
-/// Cancels the child of a run that was given up.
+/// Cancels the child when the run is dropped.
 struct EndsWithUs(Option<SessionHandle>);
 
 impl Drop for EndsWithUs {

@@ -1,7 +1,7 @@
-//! How many children of one session work at once, whatever their depth. Who comes later waits for its turn.
+//! Limits how many children of one session work at once, at any depth. Later ones wait for a slot.
 //!
-//! A child that waits for a child of its own does nothing, so it gives its place up meanwhile: with all places
-//! taken by those who wait, none could ever go on.
+//! A child that waits for a child of its own does nothing, so it releases its slot meanwhile: if waiting
+//! children held all slots, none could ever continue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,9 +13,10 @@ use crate::limits::TASKS_AT_ONCE;
 
 #[derive(Debug, Default)]
 pub(crate) struct TaskSlots {
-    /// By the session at the top. Why a lock: tasks of different turns come and go. Held for look-ups only.
+    /// Slots by the session at the top. Why a lock: tasks of different turns come and go. Held for look-ups
+    /// only.
     roots: Mutex<HashMap<SessionId, Arc<Semaphore>>>,
-    /// By child: those that have a place.
+    /// The children that have a slot.
     holders: Mutex<HashMap<SessionId, Arc<Slot>>>,
 }
 
@@ -28,11 +29,11 @@ struct Slot {
 #[derive(Debug)]
 struct SlotState {
     permit: Option<OwnedSemaphorePermit>,
-    /// Children of its own that it waits for.
+    /// How many of its own children it waits for.
     waits_for: usize,
 }
 
-/// A child's place; dropping it frees it.
+/// A child's slot; dropping it frees the slot.
 #[derive(Debug)]
 pub(crate) struct HeldSlot {
     slots: Arc<TaskSlots>,
@@ -40,7 +41,7 @@ pub(crate) struct HeldSlot {
     child: SessionId,
 }
 
-/// A child that has stepped aside while it waits for one of its own.
+/// A child that has released its slot while it waits for one of its own.
 #[derive(Debug)]
 pub(crate) struct SteppedAside(Option<Arc<Slot>>);
 
@@ -51,15 +52,15 @@ impl TaskSlots {
             .entry(root.clone())
             .or_insert_with(|| Arc::new(Semaphore::new(TASKS_AT_ONCE)))
             .clone();
-        // It is never closed.
+        // The semaphore is never closed.
         let permit = places.clone().acquire_owned().await.ok();
         let slot = Arc::new(Slot { places, state: Mutex::new(SlotState { permit, waits_for: 0 }) });
         lock(&self.holders).insert(child.clone(), slot);
         HeldSlot { slots: self.clone(), root: root.clone(), child: child.clone() }
     }
 
-    /// Gives up the place of a session that is about to wait for a child of its own. One that has none (a
-    /// person prompted it) waits as it is.
+    /// Releases the slot of a session that is about to wait for a child of its own. A session without a slot (a
+    /// person prompted it) just waits.
     pub(crate) fn step_aside(&self, session: &SessionId) -> SteppedAside {
         let slot = lock(&self.holders).get(session).cloned();
         if let Some(slot) = &slot {
@@ -72,7 +73,7 @@ impl TaskSlots {
 }
 
 impl SteppedAside {
-    /// Waits for a place again, unless the session still waits for another child.
+    /// Waits for a slot again, unless the session still waits for another child.
     pub(crate) async fn come_back(mut self) {
         let Some(slot) = self.0.take() else { return };
         if !slot.waits_for_one_less() {
@@ -89,14 +90,14 @@ impl SteppedAside {
 impl Drop for SteppedAside {
     fn drop(&mut self) {
         if let Some(slot) = &self.0 {
-            // Its turn is being given up: it needs no place any more.
+            // Its turn was dropped, so it needs no slot any more.
             slot.waits_for_one_less();
         }
     }
 }
 
 impl Slot {
-    /// Whether that was the last one.
+    /// Returns whether that was the last one.
     fn waits_for_one_less(&self) -> bool {
         let mut state = lock(&self.state);
         state.waits_for = state.waits_for.saturating_sub(1);
@@ -108,7 +109,7 @@ impl Drop for HeldSlot {
     fn drop(&mut self) {
         drop(lock(&self.slots.holders).remove(&self.child));
         let mut roots = lock(&self.slots.roots);
-        // Nobody else has it or waits for it: a host of many sessions must not keep them all.
+        // No other child has or wants a slot: a host of many sessions must not keep them all.
         if roots.get(&self.root).is_some_and(|places| Arc::strong_count(places) == 1) {
             roots.remove(&self.root);
         }
@@ -153,7 +154,7 @@ mod tests {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert!(lock(&order).is_empty());
-        // Another session has places of its own.
+        // Another session has slots of its own.
         drop(slots.take(&id("other"), &id("x")).await);
         drop(held.pop());
         for task in waiting {

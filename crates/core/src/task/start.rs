@@ -1,4 +1,4 @@
-//! Starts a child: its row, bounded by what its parent's turn is, and its session.
+//! Starts a child: makes its row, limited by its parent's turn, and opens its session.
 
 use std::path::PathBuf;
 
@@ -11,13 +11,13 @@ use crate::metadata::{ChildOf, SessionMeta};
 use crate::ports::store::{Batch, Change, ModelRef, SessionRow, UsageTotals};
 use crate::session::ClientSide;
 
-/// What the turn that makes a call gives its child. Told by the session of that turn.
+/// What the turn with a `task` call gives to the child; the session of that turn provides it.
 #[derive(Clone, Debug)]
 pub(crate) struct TaskTerms {
-    /// The session at the top, whose people and limits they are.
+    /// The session at the top, whose people and limits apply.
     pub(crate) root: SessionId,
     pub(crate) parent: SessionId,
-    /// The answer that the call is part of.
+    /// The answer that contains the call.
     pub(crate) message_id: MessageId,
     /// The agent of the turn.
     pub(crate) agent: String,
@@ -25,11 +25,11 @@ pub(crate) struct TaskTerms {
     pub(crate) directory: PathBuf,
     /// The directories beside that one, and the servers of the client.
     pub(crate) place: SessionPlace,
-    /// What the client of the turn's prompt does itself.
+    /// The client of the turn's prompt, if it does some work itself.
     pub(crate) client: ClientSide,
 }
 
-/// Stores the row of a child and opens it. Nothing runs in it yet.
+/// Stores the row of a child and opens its session. Nothing runs in it yet.
 pub(super) async fn open_child(
     hub: &Hub,
     terms: &TaskTerms,
@@ -47,7 +47,7 @@ pub(super) async fn open_child(
 fn child_row(hub: &Hub, terms: &TaskTerms, agent: &Agent, title: &str, call_id: CallId) -> SessionRow {
     let now = hub.ports().clock.now_ms();
     let mut metadata = SessionMeta::default();
-    // No model is asked for a better one: its caller said what it is about.
+    // No model makes a better title: the caller said what the task is about.
     metadata.set_title(title);
     metadata.set_child_of(&ChildOf::new(&terms.agent, call_id, agent.transcript));
     if !terms.place.additional.is_empty() {

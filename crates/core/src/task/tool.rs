@@ -25,18 +25,18 @@ use crate::snapshot::CallSnapshot;
 use crate::watchdog::Commands;
 use crate::work_state::ChangesMark;
 
-/// What the model reads; the subagents follow.
+/// The description for the model; the subagents follow.
 const DESCRIPTION: &str = "Gives a piece of work to a subagent and returns its last message. It knows nothing of this \
 conversation: say in the prompt what it needs to know, what to do and what to report. Several that only read run at the same \
 time if you call them in one step.";
 
-/// Where there will be a later prompt.
+/// Added if there can be a later prompt.
 const IN_BACKGROUND: &str =
     " With background: true you get a session id at once, and its result with a later prompt.";
 
 const SUBAGENTS: &str = " Subagents:";
 
-/// What a call is told on a host that ends with its turn.
+/// The answer to such a call on a host that ends with its turn.
 const NO_BACKGROUND: &str =
     "`background` is not possible here: this session ends with your turn. Call it without";
 
@@ -50,18 +50,18 @@ pub(crate) struct TaskTool {
     session: SessionId,
     agents: Agents,
     spec: ToolSpec,
-    /// With the field that is understood but not told of.
+    /// With the field that is accepted but not advertised.
     understood: ToolSpec,
     people: People,
 }
 
-/// What other agents call the title that the model gives a task. It is taken, but not asked for: the
-/// prompt has a first line.
+/// The name that other agents give to the title of a task. Accepted, but not asked for, because the prompt has
+/// a first line.
 const TITLE: &str = "description";
 
 const BACKGROUND: &str = "background";
 
-/// Whether a session goes on after its turn, so that a later one can be told something.
+/// Whether a session continues after its turn, so that a later turn can receive a result.
 fn lasts(people: People) -> bool {
     match people {
         People::Present | People::Absent => true,
@@ -69,7 +69,7 @@ fn lasts(people: People) -> bool {
     }
 }
 
-/// The tool for these subagents, with every field that it understands.
+/// The tool for these subagents, with every field that it accepts.
 pub fn spec(subagents: &[&str]) -> ToolSpec {
     ToolSpec {
         id: TASK.into(),
@@ -86,13 +86,13 @@ pub fn spec(subagents: &[&str]) -> ToolSpec {
             "additionalProperties": false,
         })),
         kind: ToolKind::Other,
-        // What the child does is judged when it does it.
+        // The child's own calls are judged when it makes them.
         effect: Effect::SessionOnly,
         hidden: false,
     }
 }
 
-/// A call that was understood.
+/// The arguments of a call, understood.
 struct TaskInput {
     agent: Agent,
     prompt: String,
@@ -104,12 +104,12 @@ struct TaskInput {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallWaits {
     UntilItEnds,
-    /// The result comes as a message.
+    /// It returns at once; the result comes as a message.
     NotAtAll,
 }
 
 impl TaskTool {
-    /// For a session of these agents; `None` where there is no agent to give work to.
+    /// The tool for a session with these agents; `None` if there is no agent to give work to.
     pub(crate) fn of(hub: &Arc<Shared>, session: &SessionId, agents: &Agents) -> Option<Self> {
         let known: Vec<&Agent> = agents.subagents().collect();
         if known.is_empty() {
@@ -140,7 +140,7 @@ impl TaskTool {
         let fields = arguments.as_object().ok_or("the arguments must be an object")?;
         let without = |problem: String| match unknown.is_empty() {
             true => problem,
-            // What is missing may be what was given by a name that means nothing.
+            // An unknown field may hold the value of the missing one.
             false => format!("{problem}; {}", refusal(&unknown)),
         };
         let text = |key: &str| match fields.get(key) {
@@ -224,7 +224,7 @@ enum ChildReads {
     NotOnly,
 }
 
-/// Has it stored that a result is owed before anything runs, so that a crash can't lose it.
+/// Stores that a result is due before anything runs, so that a crash can't lose it.
 async fn leave_in_background(
     run: ChildRun,
     parent: &SessionHandle,
@@ -249,7 +249,7 @@ async fn leave_in_background(
         content: vec![crate::ports::tool::Shown::Text {
             text: format!("{} works in the background as {id}.", agent.name),
         }],
-        // Its result comes as a message, which says nothing of files.
+        // Its result comes as a message, which does not mention files.
         metadata: Some(OutcomeMetadata {
             changes: (reads == ChildReads::NotOnly).then(|| ChangesMark {
                 files: Vec::new(),
@@ -267,7 +267,8 @@ impl Tool for TaskTool {
         &self.spec
     }
 
-    /// A child that only reads runs beside others; a call that is not understood changes nothing.
+    /// A child that only reads runs at the same time as other calls; a call that is not understood changes
+    /// nothing.
     fn effect_of(&self, input: &Value) -> Effect {
         let Ok(task) = self.read(input) else { return Effect::ReadOnly };
         let Some(hub) = self.hub.upgrade() else { return Effect::ReadOnly };
@@ -281,7 +282,7 @@ impl Tool for TaskTool {
         Box::pin(std::future::ready(plan))
     }
 
-    /// Where its subagent tells them.
+    /// The subagent's session reports the changes.
     fn tells_changes(&self) -> bool {
         true
     }
@@ -298,9 +299,9 @@ impl Tool for TaskTool {
     }
 }
 
-/// Whether nothing that the agent is offered changes anything.
+/// Whether no tool that the agent is offered changes anything.
 fn only_reads(agent: &Agent, hub: &Shared) -> bool {
-    // What it does elsewhere is not known.
+    // What an agent does elsewhere is unknown.
     if agent.foreign_key().is_some() {
         return false;
     }

@@ -1,10 +1,10 @@
-//! What other agents call their tools, and which of ours does the same. A name is compared without case and
-//! separators. Such a call is not run under our name: its arguments mean something else. Its error names the
-//! right tool.
+//! The names of other agents' tools, and which of ours does the same. Names are compared without case and
+//! separators. Such a call does not run under our name, because its arguments mean something else; its error
+//! names the right tool.
 
 use super::plain;
 
-/// Our tool, how it does what the others are for where that is not plain, and the names of the others.
+/// Our tool, how it does the same if that is not obvious, and the others' names.
 const FOREIGN: &[(&str, &str, &[&str])] = &[
     (
         "read",
@@ -181,13 +181,13 @@ const FOREIGN: &[(&str, &str, &[&str])] = &[
     ("plan_exit", "", &["exit_plan_mode", "plan_mode_respond"]),
 ];
 
-/// What others call to leave or enter a mode: here one tool proposes it, and only in some modes.
+/// Other agents' names for tools that change the mode: here one tool proposes that, and only in some modes.
 pub(super) const SWITCHES: [&str; 5] =
     ["exit_plan_mode", "plan_exit", "enter_plan_mode", "switch_mode", "plan_mode_respond"];
 
-/// Which tool of ours does what this one does elsewhere, and how.
+/// Our tool that does what this one does elsewhere, and how.
 pub(super) fn meant(name: &str) -> Option<(&'static str, &'static str)> {
-    // Some put a name space before it: `functions.shell`, `default_api:read_file`.
+    // Some models add a name space: `functions.shell`, `default_api:read_file`.
     let inner = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
     let is_called = |name: &str| {
         let name = plain(name);

@@ -1,4 +1,4 @@
-//! What a session is offered, and what joins it later.
+//! What a session is offered, and what is added later.
 
 use std::sync::Mutex;
 
@@ -28,7 +28,7 @@ impl Tool for Named {
     }
 }
 
-/// What it has can be replaced, as a server's tools can.
+/// A source whose tools can be replaced, like a server's.
 #[derive(Debug, Default)]
 struct Changing(Mutex<Vec<Arc<dyn Tool>>>);
 
@@ -187,12 +187,12 @@ fn a_tool_of_another_agent_is_answered_with_the_one_that_does_the_same() {
     );
     assert!(told("functions.bash").ends_with(": use `bash`"), "{}", told("functions.bash"));
     assert!(told("ExitPlanMode").contains(": only the user switches the mode"), "{}", told("ExitPlanMode"));
-    // What is not offered is not advised.
+    // A tool that is not offered is not suggested.
     assert_eq!(told("TodoWrite"), "there is no tool `TodoWrite`; available: read, bash, edit");
     assert_eq!(told("fly"), "there is no tool `fly`; available: read, bash, edit");
 }
 
-/// One that is only listed when there are few of its kind, or when it was found.
+/// A tool that is listed only if there are few like it, or once it was found.
 #[derive(Debug)]
 struct Searchable(ToolSpec);
 
@@ -230,7 +230,7 @@ fn few_tools_of_servers_are_listed_and_stay_when_many_come() {
     assert_eq!(names(&toolbox), ["read", "write", "s_0", "s_1", "s_2"]);
     *source.0.lock().unwrap() = searchable(0..40);
     toolbox.look();
-    // What the model was told of keeps its place; the rest is searched for.
+    // Tools that the model knows keep their places; the rest has to be searched for.
     assert_eq!(names(&toolbox), ["read", "write", "s_0", "s_1", "s_2", "tool_search"]);
     toolbox.set_active(vec!["s_30".into(), "s_7".into()]);
     assert_eq!(names(&toolbox), ["read", "write", "s_0", "s_1", "s_2", "tool_search", "s_30", "s_7"]);

@@ -1,4 +1,4 @@
-//! Questions of a turn to a person: made, recorded before anybody sees them, and what their answers do to the
+//! Questions of a turn to a person: records each before any client shows it, and applies the answer to the
 //! call.
 
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::ports::store::Change;
 use crate::ports::tool::WriteGrant;
 use crate::watchdog::{Action, Commands, Judged};
 
-/// What a call is told whose questions stay without answers.
+/// The result of a call whose questions the user declined to answer.
 const UNSAID: &str = "question: the user declined to answer. Use your judgement, say what you assumed, and go on; if you can't \
                       go on without an answer, ask in your text and end your turn";
 const UNASKED: &str = "question: nobody was asked, because this editor can't show these questions: without forms it shows only \
                        those with one to four options, of which one is the answer. Ask in your text and end your turn, or use \
                        your judgement and say what you assumed";
 
-/// What a call is told that its user turned down.
+/// The result of a call that the user rejected.
 fn rejection(about: &About) -> &'static str {
     match about {
         About::Permission(_) => "the user rejected this call",
@@ -37,7 +37,7 @@ fn rejection(about: &About) -> &'static str {
     }
 }
 
-/// The same with the person's own words, where there are some.
+/// The same with the person's own words, if there are any.
 fn rejection_with(about: &About, decision: &Decision) -> String {
     let text = rejection(about);
     match decision {
@@ -56,7 +56,7 @@ fn rejection_with(about: &About, decision: &Decision) -> String {
     }
 }
 
-/// The same where no one could be asked; `planned` is the call, as far as it is understood.
+/// The same if no person could be asked; `planned` is the call as far as it is understood.
 fn nobody(about: &About, planned: Option<&Planned>) -> String {
     match about {
         About::Permission(permission) => {
@@ -72,13 +72,13 @@ fn nobody(about: &About, planned: Option<&Planned>) -> String {
     }
 }
 
-/// Why a call does not run that a person would have to allow, where there is none.
+/// Why a call does not run that a person would have to allow if there is no person.
 pub(super) fn nobody_allows(why: &str) -> String {
     format!("refused because {why}; no one is connected who could allow it")
 }
 
 impl Turn {
-    /// A call that is for a person to answer does not run, unless there is none: its tool then says what that
+    /// A call with questions for a person does not run, unless there is no person: then its tool says what that
     /// means.
     pub(super) fn gate_of_questions(&self, call: &Call, planned: &Planned, judged: Judged) -> Gate {
         let questions = &planned.plan.questions;
@@ -94,7 +94,7 @@ impl Turn {
         }
     }
 
-    /// The mode is the user's: whatever is approved, a person is asked.
+    /// The user decides about the mode: a person is asked whatever the approval level is.
     pub(super) fn gate_of_proposal(&self, call: &Call, planned: &Planned) -> Gate {
         match (self.proposal(planned), self.hub.ports.settings.people) {
             (Some(proposal), People::Present) => {
@@ -108,7 +108,7 @@ impl Turn {
         }
     }
 
-    /// The agent that a call would have go on, if the session has it.
+    /// The agent that a call proposes, if the session has it.
     pub(super) fn proposal(&self, planned: &Planned) -> Option<ModeProposal> {
         let agent = self.setup.agents.primary(planned.plan.proposes.as_deref()?)?;
         Some(ModeProposal { agent: agent.id.clone(), name: agent.name.clone() })
@@ -136,18 +136,18 @@ impl Turn {
             rest: Rest::none(),
         })
         .await?;
-        // The question must be stored before anybody sees it: it is asked again after a crash.
+        // The question must be stored before any client shows it: after a crash it is asked again.
         self.journal.settle().await?;
         Ok(())
     }
 
-    /// Records the answer before anything is done because of it.
+    /// Records the answer before acting on it.
     pub(super) async fn take_answer(&mut self, answered: Answered) -> Result<(), StepStop> {
         let Answered { ask, decision, switched, .. } = answered;
         let index = self.calls.iter().position(|call| call.call_id == ask.call_id);
         let (action, reason) = self.meaning(&decision, &ask.about, index);
         if let (About::Permission(_) | About::ModeSwitch(_), Some(index)) = (&ask.about, index) {
-            // What was not answered was no person's decision.
+            // If no person answered, no person decided.
             if decision != Decision::Nobody {
                 let asked = self.calls[index].decision.take();
                 self.calls[index].decision = asked.map(|asked| asked.answered(action));
@@ -202,7 +202,7 @@ impl Turn {
         self.settle(index, result).await
     }
 
-    /// Whether the call may go on, and what the model is told if not.
+    /// Whether the call may run, and what the model is told if not.
     fn meaning(&self, decision: &Decision, about: &About, index: Option<usize>) -> (Action, Option<String>) {
         let planned = index.and_then(|index| self.calls[index].planned());
         match decision {
@@ -226,7 +226,8 @@ impl Turn {
         }
     }
 
-    /// The rest of the turn is another agent's. Who answers, what is stored and what is told come together.
+    /// Another agent continues the turn. The new agent, the stored row and the chunk for clients change
+    /// together.
     fn go_on_as(&mut self, switched: SwitchedMode, answer: Chunk) -> Result<(), StepStop> {
         let SwitchedMode { setup, patch, told } = switched;
         let changes = vec![Change::PatchSession(patch)];
@@ -236,11 +237,11 @@ impl Turn {
         Ok(())
     }
 
-    /// A person has allowed it.
+    /// A person has allowed the call.
     async fn let_run(&mut self, index: usize) -> Result<(), StepStop> {
         let Some(planned) = self.calls[index].planned() else { return Ok(()) };
         let judged = self.judged(planned);
-        // The rules may have become stricter while the question was open, above all over a restart.
+        // Rules may have become stricter while the question was open, above all across a restart.
         if judged.verdict.action == Action::Deny {
             let refusal = planned.untouched(&self.refusal(&judged.verdict));
             self.calls[index].decision = Some(judged.verdict);

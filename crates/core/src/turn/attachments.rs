@@ -1,5 +1,5 @@
-//! Attachments that a provider would not take: from then on they are only described, so that they brick no
-//! session.
+//! Handles attachments that a provider refuses: from then on requests only describe them, so that they do not
+//! make a session unusable.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use crate::ports::store::{Change, PartRow, StoreError};
 use crate::prompt::media;
 use crate::rows::{self, PartPlace};
 
-/// Whether another try could go better.
+/// Whether another try could succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remedy {
     TryAgain,
@@ -19,8 +19,8 @@ pub(super) enum Remedy {
 }
 
 impl Turn {
-    /// Marks the attachments that can be to blame: those since the model last said something, what its calls
-    /// gave it among them, or else all. Each is marked once, so this comes to an end.
+    /// Marks the attachments that may be the cause: those since the model's last answer, including results of
+    /// its calls, or else all. Each is marked at most once, so this ends.
     pub(super) async fn leave_out_attachments(&mut self, reason: &str) -> Result<Remedy, StepStop> {
         let new = self.passages.iter().rposition(|passage| is_answer(passage)).unwrap_or(0);
         let mut marked = self.mark_from(new, reason);
@@ -35,7 +35,7 @@ impl Turn {
         for (place, passage) in marked {
             changes.extend(self.part_changes(&passage).await?);
             names.extend(passage.parts.iter().filter_map(media::rejected_name).map(str::to_owned));
-            // A passage of its own: nothing that was written for a provider before is kept with it.
+            // A new passage: it must not keep what was encoded for a provider from the old one.
             self.passages.replace(place, passage);
         }
         let title = "The provider rejected an attachment; the model gets only its description";
@@ -44,7 +44,7 @@ impl Turn {
         Ok(Remedy::TryAgain)
     }
 
-    /// The passages from this place on in which something was left to mark, marked.
+    /// The passages from this place on that had something to mark, with the marks.
     fn mark_from(&self, place: usize, reason: &str) -> Vec<(usize, Passage)> {
         let mut marked = Vec::new();
         for (place, passage) in self.passages.iter().enumerate().skip(place) {
@@ -62,9 +62,9 @@ impl Turn {
         marked
     }
 
-    /// The rows of a passage that say less than its parts.
+    /// The changes for rows of a passage whose parts now say more.
     async fn part_changes(&self, passage: &Passage) -> Result<Vec<Change>, StoreError> {
-        // The last step of this very turn may still be on its way there.
+        // The last step of this turn may not be stored yet.
         self.journal.settle().await?;
         let Some((_, rows)) = self.hub.ports.store.message(&passage.message_id).await? else {
             return Ok(Vec::new());
@@ -83,7 +83,7 @@ impl Turn {
     }
 }
 
-/// Calls beside their rows: a passage is one step, a message may have several.
+/// Pairs calls with their rows: a passage is one step, a message may have several.
 fn by_call<'a>(rows: &'a [PartRow], parts: &'a [Part]) -> Result<Vec<(&'a PartRow, &'a Part)>, StoreError> {
     let calls: HashMap<_, _> = parts.iter().filter_map(|part| Some((&part.tool()?.call_id, part))).collect();
     let stored = replay::parts_of(rows)?;
@@ -91,7 +91,7 @@ fn by_call<'a>(rows: &'a [PartRow], parts: &'a [Part]) -> Result<Vec<(&'a PartRo
     Ok(rows.iter().zip(&stored).filter_map(beside).collect())
 }
 
-/// Whether a part was given to the model: by the user, or by a call. What it made itself was taken before.
+/// Whether the model got a part from the user or from a call. Parts that it made itself were accepted before.
 fn is_given(role: Role, part: &Part) -> bool {
     match role {
         Role::User => true,
@@ -100,7 +100,7 @@ fn is_given(role: Role, part: &Part) -> bool {
     }
 }
 
-/// Whether the model got to say something there; a turn that failed at once leaves an empty answer.
+/// Whether the model said something there; a turn that failed at once leaves an empty answer.
 pub(super) fn is_answer(passage: &Passage) -> bool {
     let says = |part: &Part| matches!(part, Part::Text { .. } | Part::Reasoning { .. } | Part::Tool(_));
     passage.role == Role::Assistant && passage.parts.iter().any(says)

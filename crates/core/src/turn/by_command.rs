@@ -1,5 +1,5 @@
-//! The turn of `/compact`: the conversation is summarised because the user wants it. Its words are for people,
-//! and no model is shown them; its boundary holds.
+//! The turn of `/compact`: summarises the conversation because the user asked for it. Its text is for people,
+//! and no model sees it; its boundary applies.
 
 use super::making_room::CompactionOutcome;
 use super::{StepStop, Turn, TurnEnd};
@@ -13,7 +13,7 @@ use crate::ports::model::Usage;
 #[derive(Debug)]
 pub(crate) struct CompactionTurn {
     turn: Turn,
-    /// What the user wants to be kept.
+    /// What the user wants the summary to keep.
     keep: String,
 }
 
@@ -56,7 +56,7 @@ impl Turn {
                 match self.summarise(reason, expected, Occasion::Command { keep }).await? {
                     CompactionOutcome::Made => {
                         let after = self.passages.size().tokens();
-                        // The next step is far away: clients would show a full window until then.
+                        // Recorded now, because clients would otherwise show a full window until the next step.
                         self.record_usage(Usage::default(), 0)?;
                         format!("Summarised: about {before} tokens of conversation became {after}.")
                     }

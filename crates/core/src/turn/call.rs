@@ -1,4 +1,4 @@
-//! One call of the model: what is understood of it, how it looks, and its one result. Runs nothing.
+//! One call of the model: what is understood of it, its presentation, and its one result. Runs nothing.
 
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -26,9 +26,9 @@ pub(crate) struct Call {
     pub(crate) call_id: CallId,
     pub(crate) tool_name: String,
     pub(crate) input: Value,
-    /// How it looks until it is understood.
+    /// Its presentation until it is understood.
     pub(super) bare: Presentation,
-    /// Known before it is understood: it decides which calls run side by side.
+    /// Known before it is understood, because it decides which calls run at the same time.
     pub(super) effect: Effect,
     pub(crate) plan: CallPlan,
     pub(crate) state: CallState,
@@ -36,22 +36,22 @@ pub(crate) struct Call {
     pub(super) approval_id: Option<String>,
     /// Why it runs or does not, as soon as that is known.
     pub(super) decision: Option<Verdict>,
-    /// How often the model made this very call in a row.
+    /// How often the model made exactly this call in a row.
     pub(super) repeated: Repetition,
-    /// What it came to, once it ran. Why a lock: calls run side by side.
+    /// The digest of its result, once it ran. Why a lock: calls run at the same time.
     pub(super) result: OnceLock<ResultDigest>,
-    /// Whether hooks were asked about it.
+    /// Whether hooks have run for it.
     pub(super) hooked: Hooked,
-    /// What hooks have to say to the model about it. Why a lock: calls run side by side.
+    /// What hooks say to the model about it. Why a lock: calls run at the same time.
     hook_notes: Mutex<Vec<String>>,
-    /// What the model sent with it, to tell it again once it is understood. Only for a call that is understood
-    /// later.
+    /// What the model sent with it, for the second announcement once it is understood. Only for calls that are
+    /// understood later.
     pub(super) announced: Option<Box<(ToolMarks, Rest)>>,
-    /// When a person was asked about it; only on a host that measures.
+    /// When a person was asked about it; only on hosts that measure.
     pub(super) asked_at: Option<i64>,
 }
 
-/// Whether the hooks before a call were asked in this process.
+/// Whether the hooks before a call ran in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hooked {
     NotYet,
@@ -61,10 +61,10 @@ pub(crate) enum Hooked {
 /// What is understood of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum CallPlan {
-    /// Nothing so far: a call before it may change what it finds.
+    /// Nothing yet: an earlier call may change what it finds.
     Later,
     Made(Box<Planned>),
-    /// The error is the answer to the model.
+    /// The error, which is the answer to the model.
     Failed(String),
 }
 
@@ -81,7 +81,7 @@ pub(crate) enum CallState {
     Settled,
 }
 
-/// What one call may reach beside the roots.
+/// What one call may reach beyond the roots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Grant {
     pub(crate) directories: Vec<PathBuf>,
@@ -90,7 +90,7 @@ pub(crate) struct Grant {
 }
 
 impl Call {
-    /// A call as the model made it; `repeated` as `Repeats` counted it.
+    /// A call as the model made it; `repeated` is the count of `Repeats`.
     pub(crate) fn new(
         turn: &Turn,
         call_id: CallId,
@@ -101,7 +101,7 @@ impl Call {
         let tool = turn.setup.tools.find(&tool_name);
         let (bare, effect) = match &tool {
             Some(tool) => (tool.spec().presentation(), tool.effect_of(&input)),
-            // It will fail, which changes nothing.
+            // An unknown tool: the call will fail, which changes nothing.
             None => (bare(&tool_name), Effect::ReadOnly),
         };
         Self {
@@ -123,7 +123,7 @@ impl Call {
         }
     }
 
-    /// Finds the tool and lets it read the arguments; nothing was changed by this.
+    /// Finds the tool and lets it read the arguments; changes nothing.
     pub(crate) async fn understood(turn: &Turn, tool_name: &str, input: &Value) -> CallPlan {
         match Self::plan(turn, tool_name, input).await {
             Ok(planned) => CallPlan::Made(Box::new(planned)),
@@ -138,12 +138,12 @@ impl Call {
         if let Some(agent) = turn.permissions.without(tool.spec()) {
             let is_above = agent.id != turn.setup.agent.id;
             return Err(match &agent.instead {
-                // What the session above is to do instead, a child can't.
+                // A child can't do what the session above should do instead.
                 _ if is_above => format!(
                     "`{tool_name}` is not available to a subagent of the {} agent: say in your last message what is to be done",
                     agent.id
                 ),
-                // Its words are about changes; what changes nothing is simply not there.
+                // The agent's own text is about changes; a tool without changes is simply missing.
                 Some(instead) if tool.spec().effect == Effect::Mutates => {
                     format!("`{tool_name}` is not available {instead}")
                 }
@@ -161,19 +161,19 @@ impl Call {
         if tool.needs_images() && !model.images {
             return Err(format!("`{tool_name}` shows images, and {} does not take any", model.model));
         }
-        // Advice about arguments helps nobody where the call can come to nothing.
+        // Advice about arguments is useless if the call can't succeed anyway.
         let has_person = turn.hub.ports.settings.people == People::Present;
         let refusal = tool.without_person().filter(|_| !has_person);
         let insist = |why: String| refusal.map_or(why, str::to_owned);
         let input = as_object(input).map_err(insist)?;
-        // A tool that panics over its arguments fails this call, not the turn.
+        // If a tool panics over its arguments, only this call fails, not the turn.
         let planned = AssertUnwindSafe(tool.plan(input, &turn.site())).catch_unwind().await;
         let crashed = |_| Err("internal error: the tool crashed over these arguments; it was not run".into());
         let plan = planned.unwrap_or_else(crashed).map_err(insist)?;
         Ok(Planned { tool, plan })
     }
 
-    /// A call whose arguments could not be read: it has its answer already.
+    /// A call whose arguments could not be read; it already has its answer.
     pub(crate) fn unreadable(call_id: CallId, tool_name: String, why: String, repeated: Repetition) -> Self {
         Self {
             bare: bare(&tool_name),
@@ -201,8 +201,8 @@ impl Call {
         }
     }
 
-    /// Leaves the understanding to the moment when its turn comes; of what was found now only how it looks is
-    /// kept, without the preview, which may come to be wrong.
+    /// Postpones understanding until the call's turn comes. Keeps only its presentation, without the preview,
+    /// which may become wrong.
     pub(super) fn understand_later(&mut self, marks: &ToolMarks, rest: &Rest) {
         if let CallPlan::Made(planned) = &self.plan {
             self.bare = Presentation { content: Vec::new(), ..planned.plan.presentation.clone() };
@@ -211,25 +211,26 @@ impl Call {
         self.announced = Some(Box::new((marks.clone(), rest.clone())));
     }
 
-    /// The chunk that tells its arguments and how it looks now.
+    /// The chunk with its arguments and its current presentation.
     pub(super) fn announcement(&self, marks: ToolMarks, mut rest: Rest) -> Chunk {
         rest.set_tool_metadata(only_own(self.presentation()));
         let (call_id, tool_name, input) = (self.call_id.clone(), self.tool_name.clone(), self.input.clone());
         Chunk::ToolInputAvailable { call_id, tool_name, input, marks, rest }
     }
 
-    /// How often it was made in a row without anything new coming of it.
+    /// How often it was made in a row without a new result.
     pub(super) fn times(&self) -> u32 {
         self.repeated.times(self.result.get().copied())
     }
 
-    /// A hook has something to say to the model.
+    /// Adds a hook's text for the model.
     pub(super) fn note(&self, text: &str) {
         let note = hooks::framed(text);
         self.hook_notes.lock().unwrap_or_else(PoisonError::into_inner).push(note);
     }
 
-    /// A word to the model beside the result: what the tool and hooks noted, and that it goes round in circles.
+    /// What the model is told beside the result: notes of the tool and of hooks, and a warning if it repeats
+    /// itself.
     pub(super) fn warning(&self) -> Option<String> {
         let noted = self.planned().and_then(|planned| planned.plan.note.clone());
         let of_hooks = self.hook_notes.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -238,12 +239,12 @@ impl Call {
         (!words.is_empty()).then(|| words.join("\n"))
     }
 
-    /// This for a model that may go round in circles.
+    /// Appends the warning for a model that may repeat itself.
     pub(super) fn warned(&self, text: &str) -> String {
         repeats::warned(text, repeats::warning(self.times())).0
     }
 
-    /// How the call looks before it runs.
+    /// The presentation before it runs.
     pub(crate) fn presentation(&self) -> Presentation {
         let planned = match &self.plan {
             CallPlan::Made(planned) => planned.plan.presentation.clone(),
@@ -255,7 +256,7 @@ impl Call {
         Presentation { decision: self.decision.clone(), ..planned }
     }
 
-    /// What a tool left out of the presentation of its result stays as it was planned.
+    /// Fills in from the plan what a tool left out of its result's presentation.
     pub(super) fn complete(&self, result: Presentation) -> Presentation {
         let planned = self.presentation();
         Presentation {
@@ -268,12 +269,12 @@ impl Call {
     }
 
     pub(super) fn failure(&self, text: &str) -> Chunk {
-        // Without the preview of what did not happen.
+        // Without the preview, because the change did not happen.
         self.failure_shown(text, Presentation { content: Vec::new(), ..self.presentation() })
     }
 
     pub(super) fn failure_shown(&self, text: &str, mut shown: Presentation) -> Chunk {
-        // Names in it may hold what can't be seen.
+        // Names in it may hold invisible characters.
         let (error_text, note_bytes) = repeats::warned(&legible(text), self.warning());
         shown.note_bytes = note_bytes;
         let (call_id, marks) = (self.call_id.clone(), ToolMarks::default());
@@ -282,7 +283,7 @@ impl Call {
     }
 
     pub(super) fn denial(&self, reason: &str) -> Chunk {
-        // With what it would have done: that is what the user turned down.
+        // With the preview of what it would have done, because that is what the user rejected.
         let mut rest = Rest::with_tool_metadata(only_own(self.presentation()));
         let fields = rest.0.get_or_insert_default();
         fields.unknown.insert("errorText".into(), json!(reason));

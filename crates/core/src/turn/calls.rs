@@ -1,5 +1,5 @@
-//! The calls of one step, in the order the model made them: each is understood when its turn comes, judged by
-//! `gate`, run, and has its one result recorded.
+//! The calls of one step, in the order the model made them: for each, understands it when its turn comes, lets
+//! `gate` judge it, runs it, and records its one result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,18 +22,17 @@ use crate::ports::client::{Ask, ExpectedAsk};
 use crate::ports::tool::{Effect, Presentation, ToolRuntime};
 use crate::ports::{SnapshotSink, backend::Answered};
 
-/// What came of a step's calls.
+/// The outcome of a step's calls.
 #[derive(Debug)]
 pub(crate) enum Settled {
     All,
     Waiting(Arc<Ask>),
-    /// The model makes the same call for ever.
+    /// The model repeats the same call.
     Repeating(String),
 }
 
 impl Turn {
-    /// Takes a whole call and tells how it looks. Understands it, unless one before it may change what it
-    /// finds.
+    /// Takes a complete call and announces it. Understands it, unless an earlier call may change what it finds.
     pub(super) async fn take_call(
         &mut self,
         call_id: CallId,
@@ -52,7 +51,7 @@ impl Turn {
         self.record(announcement).await
     }
 
-    /// Understands a call. A cancel ends the wait: a client may owe the tool an answer.
+    /// Understands a call. Cancelling ends the wait, because the tool may wait for a client.
     async fn plan(&self, call: &Call) -> Result<CallPlan, StepStop> {
         tokio::select! {
             biased;
@@ -75,7 +74,7 @@ impl Turn {
         }
         let mut first = 0;
         while first < self.calls.len() {
-            // Calls that only read run side by side; one that changes something waits for those before it.
+            // Calls that only read run at the same time; one that changes something waits for those before it.
             let reads = self.calls[first..].iter().take_while(|call| call.effect == Effect::ReadOnly).count();
             let end = first + reads.max(1);
             if let Some(ask) = self.settle_some(first, end).await? {
@@ -87,8 +86,8 @@ impl Turn {
         Ok(stop.map_or(Settled::All, Settled::Repeating))
     }
 
-    /// Settles calls that may run side by side; gives the question at which the turn has to wait, if there is
-    /// one.
+    /// Settles calls that may run at the same time; returns the question for which the turn has to wait, if
+    /// there is one.
     async fn settle_some(&mut self, first: usize, end: usize) -> Result<Option<Arc<Ask>>, StepStop> {
         let mut question = None;
         for index in first..end {
@@ -168,7 +167,7 @@ impl Turn {
         }
     }
 
-    /// Runs what was allowed. Each result is recorded as it lands.
+    /// Runs the allowed calls. Records each result as it arrives.
     async fn run_side_by_side(&mut self, first: usize, end: usize) -> Result<(), StepStop> {
         let mut landed = Vec::new();
         {
@@ -192,7 +191,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Whether the next call like this one would go round in circles depends on what this one came to.
+    /// Counts repetitions: whether the next call like this one repeats it depends on this one's result.
     fn count_result(&mut self, index: usize) {
         let call = &self.calls[index];
         if let Some(result) = call.result.get() {
@@ -207,7 +206,7 @@ impl Turn {
         Ok(result)
     }
 
-    /// Runs one allowed call. The intent is stored first, so that a crash never leads to a second run.
+    /// Runs one allowed call. Stores the intent first, so that a crash never leads to a second run.
     async fn execute(&self, call: &Call, grant: Grant) -> Result<Chunk, StepStop> {
         let Some(planned) = call.planned() else { return Ok(call.failure("not understood")) };
         let effect = call.effect;
@@ -221,7 +220,7 @@ impl Turn {
             self.journal.settle().await?;
         }
         let cancel = self.cancel.child_token();
-        // A turn that is dropped takes its tools along.
+        // If the turn is dropped, its tools end, too.
         let _dropped_with_us = cancel.clone().drop_guard();
         let recorder = Arc::new(Recorder::new(self.journal.clone(), self.author.clone(), call));
         let runtime = ToolRuntime {
@@ -237,7 +236,7 @@ impl Turn {
             cancel: cancel.clone(),
         };
         let (tool, input) = (planned.tool.clone(), call.input.clone());
-        // A task of its own: a tool that panics fails its call, not the turn.
+        // In a task of its own: if a tool panics, only its call fails, not the turn.
         let mut running = tokio::spawn(async move { tool.run(input, runtime).await });
         let outcome = tokio::select! {
             biased;
@@ -263,7 +262,7 @@ impl Turn {
         }
     }
 
-    /// The result of a call that was not run, or that a person answered.
+    /// Records the result of a call that did not run, or that a person answered.
     pub(super) async fn settle(&mut self, index: usize, chunk: Chunk) -> Result<(), StepStop> {
         self.tell_unrun(&self.calls[index], &chunk);
         self.record(chunk).await?;

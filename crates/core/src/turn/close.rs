@@ -1,4 +1,5 @@
-//! Settles everything a turn opened, whatever stopped it: each part gets its end, each call exactly one result.
+//! Closes everything that a turn opened, whatever stopped it: each part gets its end, each call exactly one
+//! result.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,7 +17,7 @@ use crate::ports::store::StoreResult;
 use crate::ports::tool::ToolKind;
 
 impl Turn {
-    /// Before the terminal chunk of a turn that did not end by itself.
+    /// Called before the last chunk of a turn that did not end by itself.
     pub(crate) async fn close_everything(&mut self, end: &TurnEnd) -> StoreResult<()> {
         self.calls.clear();
         close_message(&self.journal, &self.author, &CutShort::by(reason_of(end)), OpenApprovals::Close).await
@@ -26,8 +27,8 @@ impl Turn {
         close_streams(&self.journal, &self.author).await
     }
 
-    /// Fails the calls whose arguments are still streaming; gives them with their tools, and how often each was
-    /// repeated.
+    /// Fails the calls whose arguments are still streaming; returns them with their tools and how often each
+    /// was repeated.
     pub(crate) async fn close_inputs(
         &mut self,
         reason: &str,
@@ -48,11 +49,11 @@ impl Turn {
     }
 }
 
-/// What the calls that a turn left open are told to have come to.
+/// The results for calls that a turn left open.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CutShort {
     begun: String,
-    /// The model must not take it for one that may have done something.
+    /// The model must not think that such a call may have had effects.
     not_begun: String,
 }
 
@@ -62,7 +63,7 @@ impl CutShort {
             true => reason.to_owned(),
             false => format!("{NOT_RUN}: {reason}"),
         };
-        // What had begun was run: its reason must not begin with the words of the others.
+        // A call that had begun did run: its text must not begin like that of the others.
         let why = reason.strip_prefix(NOT_RUN).map(|why| why.trim_start_matches(": "));
         let begun = match why {
             Some(CANCELLED) => "cancelled while it ran".to_owned(),
@@ -85,7 +86,7 @@ impl CutShort {
             return format!("{}; it may have had effects", self.begun);
         }
         match (open.state, open.may_have_done_something) {
-            // Its beginning is recorded before it does anything.
+            // Its start is recorded before it does anything.
             (ToolState::OutputAvailable, true) => format!("{}; it may have had effects", self.begun),
             (ToolState::OutputAvailable, false) => self.begun.clone(),
             (
@@ -103,7 +104,7 @@ impl CutShort {
 
 const NOT_RUN: &str = "not run";
 
-/// Why a turn ended that its user stopped.
+/// The reason for a turn that its user stopped.
 const CANCELLED: &str = "the turn was cancelled";
 
 /// Why a call of such a turn has no result.
@@ -120,11 +121,11 @@ pub(crate) fn reason_of(end: &TurnEnd) -> &str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpenApprovals {
     Close,
-    /// The question outlives the process; it is asked again.
+    /// The question survives the process and is asked again.
     Keep,
 }
 
-/// Closes open parts and calls of the message under the journal's fold.
+/// Closes the open parts and calls of the message that the journal folds.
 pub(crate) async fn close_message(
     journal: &Journal,
     author: &Author,
@@ -160,7 +161,7 @@ struct OpenCall {
     tool_name: String,
     state: ToolState,
     input: Option<Value>,
-    /// As far as its looks say.
+    /// Judged by its presentation.
     may_have_done_something: bool,
     runs: RunsWhere,
 }
@@ -169,12 +170,12 @@ struct OpenCall {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RunsWhere {
     Here,
-    /// An agent that lives elsewhere: it does not say when it begins.
+    /// An agent that lives elsewhere, which does not say when a call begins.
     Elsewhere,
 }
 
 impl OpenCall {
-    /// Whether it may have begun, for all that is known here.
+    /// Whether it may have begun, as far as is known here.
     fn has_input(&self) -> bool {
         match self.state {
             ToolState::InputAvailable | ToolState::ApprovalResponded | ToolState::OutputAvailable => true,
@@ -194,7 +195,7 @@ fn runs_where(tool: &ToolPart) -> RunsWhere {
     }
 }
 
-/// Whether a call that ran may have changed anything. One whose kind is not known may.
+/// Whether a call that ran may have changed anything. A call of unknown kind may have.
 fn may_do_something(tool: &ToolPart) -> bool {
     let kind = tool.tool_metadata.as_ref().and_then(|metadata| own(metadata)?.get("kind"));
     match kind.and_then(|kind| ToolKind::deserialize(kind).ok()) {
@@ -244,7 +245,7 @@ async fn close_compactions(journal: &Journal, author: &Author) -> StoreResult<()
     Ok(())
 }
 
-/// A call whose arguments never became complete: it was never run and never will be.
+/// A call whose arguments never became complete: it did not run and never will.
 fn cut_input(open: OpenCall, reason: &str, rest: Rest) -> Chunk {
     Chunk::ToolInputError {
         call_id: open.call_id,

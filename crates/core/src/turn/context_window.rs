@@ -1,5 +1,5 @@
-//! The model's context window: what a request takes of it, and how the context of a turn is cut to it. What
-//! the conversation gives way to is `making_room`'s business.
+//! The model's context window: how much a request takes of it, and how the context of a turn is cut to fit.
+//! `making_room` shortens the conversation.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::ports::model::ModelRequest;
 
 type Item = (Option<String>, String);
 
-/// Of the item that tells the model what is missing.
+/// The title of the item that tells the model what is missing.
 const CUT_TITLE: &str = "cut to fit";
 
 impl Turn {
-    /// Before a request: cuts the context of this turn to what the model has room for beside the conversation.
+    /// Called before a request: cuts the context of this turn to the room that the conversation leaves.
     pub(super) fn fit_runtime_context(&mut self) -> Result<(), StepStop> {
         if self.runtime_context.iter().all(|(title, _)| title.as_deref() == Some(CUT_TITLE)) {
             return Ok(());
@@ -37,7 +37,7 @@ impl Turn {
         }
     }
 
-    /// What one result of a call may take of the context.
+    /// How much of the context one result of a call may take.
     pub(super) fn result_bytes(&self) -> usize {
         let bytes = self.setup.model.context.saturating_mul(BYTES_PER_TOKEN) / RESULT_SHARE;
         usize::try_from(bytes).unwrap_or(usize::MAX)
@@ -53,34 +53,34 @@ impl Turn {
         Ok(Remedy::TryAgain)
     }
 
-    /// What a request may take so that the answer has room.
+    /// The most that a request may take, so that the answer has room.
     pub(super) fn limit_tokens(&self) -> u64 {
         let info = &self.setup.model;
         info.context.saturating_sub(info.max_output.min(CONTEXT_RESERVE))
     }
 
-    /// What the next request takes, roughly; `None` where only the provider knows.
+    /// Roughly what the next request takes; `None` if only the provider knows.
     pub(super) fn expected_tokens(&self) -> Option<u64> {
         let context = estimate::tokens(estimate::context_bytes(&self.runtime_context));
         let window = self.setup.model.context;
         let compacts = self.hub.ports.compaction.is_some();
         let counted = if compacts { Counted::ByAnyone } else { Counted::ByTheProvider };
         let Some(figure) = last_figure(&self.passages, counted) else {
-            // Without any figure only what is certainly too much decides: a token may have more bytes than
+            // Without any count, only what is certainly too much decides: a token may have more bytes than
             // usual.
             let estimated = estimate::request_tokens(&self.request());
             return (compacts || estimated / 2 >= window).then_some(estimated);
         };
-        // It took more already than this window is said to hold: what is said of the window is wrong. Another
-        // window was of another model: there compaction makes the switch possible.
+        // An earlier request took more than this window is said to hold, so that figure is wrong. But if the
+        // count is from another model with another window, compaction makes the change of models possible.
         if figure.used >= window && !(compacts && figure.window != Some(window)) {
             return None;
         }
         Some(figure.used + added_since(&self.passages, figure.place) + context)
     }
 
-    /// Tells people once when the context fills up, at the step that crosses the mark, unless room is made by
-    /// itself.
+    /// Tells people once that the context fills up, at the step that crosses the mark, unless compaction is
+    /// automatic.
     pub(super) fn crowding(&self, used: u64) -> Option<Chunk> {
         let context = self.setup.model.context;
         let is_crowded =
@@ -125,7 +125,7 @@ impl Turn {
     }
 }
 
-/// Tokens that came after a figure of the step at this place, roughly.
+/// Roughly the tokens added after a count of the step at this place.
 fn added_since(passages: &Conversation, place: usize) -> u64 {
     let mut new = passages.get(place).map(|passage| estimate::results_size(passage)).unwrap_or_default();
     for passage in passages.iter().skip(place + 1) {
@@ -134,22 +134,22 @@ fn added_since(passages: &Conversation, place: usize) -> u64 {
     new.tokens()
 }
 
-/// What a step said about the context.
+/// What a step reported about the context.
 struct Figure {
     place: usize,
     used: u64,
     window: Option<u64>,
 }
 
-/// Whose figures count.
+/// Which counts to use.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
     ByTheProvider,
-    /// Estimates too.
+    /// Estimates, too.
     ByAnyone,
 }
 
-/// What was last counted of the conversation as it is sent now.
+/// The last count for the conversation as it is sent now.
 fn last_figure(passages: &Conversation, counted: Counted) -> Option<Figure> {
     let figure = |part: &Part| {
         let data = part.data(DataName::Usage)?;
@@ -164,9 +164,9 @@ fn last_figure(passages: &Conversation, counted: Counted) -> Option<Figure> {
     })
 }
 
-/// The items as far as they fit, in order, the last one cut; `None` when all fit.
+/// As many items as fit, in order, the last one cut; `None` if all fit.
 fn cut(items: &[Item], mut room: usize) -> Option<Vec<Item>> {
-    /// The frame around an item.
+    /// Rough size of the frame around an item.
     const FRAME: usize = 48;
     let mut kept = Vec::new();
     for (title, text) in items {

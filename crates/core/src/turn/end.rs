@@ -1,4 +1,4 @@
-//! How a turn ended: a value, its chunk, and how it is kept with the prompt.
+//! How a turn ended: a value, its chunk, and its form in the prompt's metadata.
 
 use serde_json::{Value, json};
 
@@ -7,15 +7,15 @@ use crate::chunk::{Chunk, FinishReason, Rest};
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnEnd {
-    /// The model has said its last word.
+    /// The model finished its answer.
     Finished(FinishReason),
-    /// The turn has had as many model calls as it may.
+    /// The turn has made all the model calls that it may.
     StepLimit,
-    /// Somebody cancelled it.
+    /// A person or the host cancelled it.
     Aborted,
-    /// It could not go on.
+    /// It could not continue.
     Failed {
-        /// Whose fault that is.
+        /// The cause.
         kind: FailureKind,
         /// What happened, in words for the user.
         message: String,
@@ -24,7 +24,7 @@ pub enum TurnEnd {
     },
 }
 
-/// What a turn failed of.
+/// The cause of a failed turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// Credentials are missing or wrong.
@@ -33,7 +33,7 @@ pub enum FailureKind {
     Model,
     /// The storage.
     Store,
-    /// A mistake of ours.
+    /// A bug in attache.
     Internal,
 }
 

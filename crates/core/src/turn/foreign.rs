@@ -1,5 +1,5 @@
-//! What the turn of an agent that lives elsewhere has of its session: how its tools are judged, how its steps
-//! end, what it used and what it keeps. Runs nothing.
+//! What the session provides for the turn of an agent that lives elsewhere: judging its tools, ending its
+//! steps, recording its usage and keeping its state. Runs nothing.
 
 use std::collections::HashMap;
 
@@ -22,58 +22,58 @@ use crate::ports::tool::Effect;
 use crate::prompt::shelf;
 use crate::watchdog::{Action, Always, Matter};
 
-/// Beside its conversation, what the turn of an agent that lives elsewhere starts from.
+/// What such a turn starts from, beside its conversation.
 #[derive(Clone, Debug)]
 pub struct ForeignStart {
-    /// What was chosen of its options.
+    /// The chosen option values.
     pub options: ChosenOptions,
     /// MCP servers that the client named.
     pub servers: Vec<ServerEntry>,
-    /// What it kept with the session.
+    /// The state that it kept with the session.
     pub(crate) kept: Option<AgentState>,
-    /// How it tells the session something that is no part of its answer.
+    /// Through which it tells the session something that is not part of its answer.
     pub news: AgentNews,
 }
 
-/// What rules and the person's memory say about a tool of such an agent.
+/// The verdict of rules and "always" answers on a tool of such an agent.
 #[derive(Clone, Debug)]
 pub struct JudgedTool {
     /// Whether it runs.
     pub action: Action,
-    /// Why it asks, in words that follow "because".
+    /// Why it asks; continues a sentence after "because".
     pub why: String,
-    /// What a denial says.
+    /// The text of a denial.
     pub refusal: String,
-    /// What "always" means; `None` where it would not hold.
+    /// What "always" means; `None` if it would have no effect.
     pub always: Option<Always>,
 }
 
-/// What a step of such an agent used, as far as it says.
+/// What a step of such an agent used, as far as the agent reports it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ForeignUsage {
     /// Token counts.
     pub tokens: Usage,
     /// In dollars.
     pub cost_usd: Option<f64>,
-    /// Tokens of its context that are in use.
+    /// How many tokens of its context are in use.
     pub context_used: Option<u64>,
-    /// Tokens that fit.
+    /// How many tokens its context holds.
     pub context_size: Option<u64>,
 }
 
 impl TurnContext {
-    /// How rules name a tool of this agent: `agent:NAME:TOOL`.
+    /// The name of this agent's tool in rules: `agent:NAME:TOOL`.
     pub fn permission_of(&self, tool: &str) -> String {
         format!("agent:{}:{tool}", self.setup.agent.id)
     }
 
-    /// Judges a tool about which the agent asks, by the rules as they are now.
+    /// Judges a tool that the agent asks about, by the current rules.
     pub fn judge_tool(&mut self, tool: &str) -> JudgedTool {
         self.permissions.refresh();
         self.judge_tool_now(tool)
     }
 
-    /// The same by the rules as they were when they were last looked at.
+    /// The same, by the rules from when they were last read.
     pub fn judge_tool_now(&self, tool: &str) -> JudgedTool {
         let permission = self.permission_of(tool);
         let matter = Matter { tool: &permission, effect: Effect::Mutates, accesses: &[] };
@@ -88,7 +88,7 @@ impl TurnContext {
         JudgedTool { action, why: verdict.why_asked(), refusal, always }
     }
 
-    /// Where attachments are.
+    /// The store of attachments.
     pub fn blobs(&self) -> std::sync::Arc<dyn Blobs> {
         self.hub.ports.blobs.clone()
     }
@@ -104,7 +104,7 @@ impl TurnContext {
         self.hub.ports.ids.approval()
     }
 
-    /// Records what was decided about a call, and that it may have begun: before the agent is told.
+    /// Records the decision about a call, and that the call may have begun. Call this before telling the agent.
     pub async fn record_decision(&self, decision: &RecordedDecision<'_>) -> StoreResult<()> {
         let RecordedDecision { ask, approved, reason, arguments } = decision;
         let answer = if *approved { Action::Allow } else { Action::Deny };
@@ -119,7 +119,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Ends the step under way: its parts become a passage of the conversation.
+    /// Ends the current step: its parts become a passage of the conversation.
     pub async fn finish_step(&mut self) -> StoreResult<()> {
         self.journal.record(Chunk::FinishStep { rest: Rest::none() }).await?;
         let now = self.hub.ports.clock.now_ms();
@@ -131,18 +131,18 @@ impl TurnContext {
                 let author = self.journal.message_id().clone();
                 Passage::of_step(&author, parts).for_each(|passage| self.conversation.push(passage));
             }
-            // Too large to be kept in memory: the next turn reads it from its rows.
+            // Too large to keep in memory: the next turn reads it from its rows.
             None => self.has_gaps = true,
         }
         Ok(())
     }
 
-    /// Whether a step was too large to be kept: the conversation here is without it.
+    /// Whether a step was too large to keep, so that the conversation here lacks it.
     pub fn has_gaps(&self) -> bool {
         self.has_gaps
     }
 
-    /// The parts of the step under way.
+    /// The parts of the current step.
     pub fn open_parts(&self) -> Vec<Part> {
         let parts = self
             .journal
@@ -151,12 +151,12 @@ impl TurnContext {
         parts.unwrap_or_default()
     }
 
-    /// Whether the answer has begun a step: an answer without any is none.
+    /// Whether the answer has begun a step; without one there is no answer.
     pub fn has_steps(&self) -> bool {
         self.journal.journal.with_fold(|fold| fold.steps()).is_some_and(|steps| steps > 0)
     }
 
-    /// The calls of the step under way that have no result yet.
+    /// The calls of the current step that have no result yet.
     pub fn open_calls(&self) -> HashMap<CallId, String> {
         let calls = self.journal.journal.with_fold(|fold| {
             let reducer = fold.reducer();
@@ -166,7 +166,7 @@ impl TurnContext {
         calls.unwrap_or_default()
     }
 
-    /// Records what was used: told, and added to message and session in the same commit.
+    /// Records usage: announces it, and adds it to message and session in the same commit.
     pub fn record_usage(&mut self, usage: &ForeignUsage) -> StoreResult<()> {
         let step = TurnUsage { tokens: usage.tokens, cost_usd: usage.cost_usd };
         self.used.add(&step);
@@ -200,10 +200,10 @@ impl TurnContext {
         self.journal.journal.record_with(author, vec![told], changes)
     }
 
-    /// What the agent kept with this session.
+    /// The state that the agent kept with this session.
     pub fn kept(&self) -> Option<KeptState> {
         let kept = self.foreign.as_ref()?.kept.as_ref()?;
-        // The answer before the message that is answered now, or the one under way.
+        // The state belongs to the answer before the current prompt, or to the current answer.
         let own = self.journal.message_id();
         let passages = self.conversation.iter().rev();
         let mut before = passages.filter(|passage| passage.message_id != self.prompt);
@@ -215,7 +215,7 @@ impl TurnContext {
         Some(KeptState { value: kept.value.clone(), follows })
     }
 
-    /// Keeps something with the session until the agent's next turn, as of this answer.
+    /// Keeps a value with the session until the agent's next turn, as of this answer.
     pub fn keep(&mut self, value: Value) -> StoreResult<()> {
         let state = AgentState { value, after: Some(self.journal.message_id().clone()) };
         let mut patch = SessionPatch { updated_at: self.hub.ports.clock.now_ms(), ..SessionPatch::default() };
@@ -227,7 +227,7 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Gives the session a title, if nobody has given it one.
+    /// Sets the session's title, unless a user has set one.
     pub fn name_session(&self, title: &str) -> StoreResult<()> {
         let now = self.hub.ports.clock.now_ms();
         let mut patch = SessionPatch { updated_at: now, ..SessionPatch::default() };
@@ -237,14 +237,14 @@ impl TurnContext {
     }
 }
 
-/// What was decided about a call.
+/// A decision about a call.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedDecision<'a> {
     /// The question.
     pub ask: &'a Ask,
     /// Whether the call may run.
     pub approved: bool,
-    /// Why not.
+    /// The reason if not.
     pub reason: Option<&'a str>,
     /// What it runs with instead of its own arguments.
     pub arguments: Option<&'a Value>,

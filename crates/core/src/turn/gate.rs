@@ -1,5 +1,5 @@
-//! Whether a call may run and where: judged by the watchdog, a question where it asks. Answers are `answer`'s
-//! business.
+//! Whether a call may run and where: the watchdog judges it, and makes a question if a person has to decide.
+//! `answer` handles the answers.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::watchdog::{
     Verdict, escaped,
 };
 
-/// What becomes of a call before it runs.
+/// What happens to a call before it runs.
 pub(super) enum Gate {
     Open(Grant),
     Ask(Arc<Ask>),
-    /// With the answer to the model.
+    /// Refused, with the answer to the model.
     Refused(String),
 }
 
@@ -30,7 +30,7 @@ impl Planned {
         Matter { tool: self.tool.permission(), effect: spec.effect, accesses: &self.plan.accesses }
     }
 
-    /// A refusal that leaves no doubt whether a part of the call was done.
+    /// Makes clear in a refusal that no part of the call was done.
     pub(super) fn untouched(&self, refusal: &str) -> String {
         let runs = self.plan.accesses.iter().any(|access| matches!(access, Access::Command(_)));
         match (runs, self.tool.spec().effect) {
@@ -57,7 +57,7 @@ impl Turn {
         }
     }
 
-    /// Capability, then rules. Nothing is recorded here but why.
+    /// Checks capabilities, then rules. Records only the reason.
     pub(super) fn gate(&mut self, index: usize) -> Gate {
         self.permissions.refresh();
         let call = &self.calls[index];
@@ -118,7 +118,7 @@ impl Turn {
         }
     }
 
-    /// The question that an earlier process left open, about the call as it is understood now.
+    /// The question that an earlier process left open, for the call as it is understood now.
     pub(super) fn question_again(&self, call: &mut Call, approval_id: String) -> Arc<Ask> {
         let judged = call.planned().map(|planned| self.judged(planned));
         call.decision = judged.as_ref().map(|judged| judged.verdict.clone());
@@ -149,7 +149,7 @@ impl Turn {
         About::Permission(Permission { why, rule_name, rules, edits_name, outside, arguments })
     }
 
-    /// Its rules as people type them, with paths of the workspace as they are named there.
+    /// The rules of an "always" answer as people type them, with short paths in the workspace.
     fn typed(&self, always: &Always) -> Vec<String> {
         let root = format!("{}/", escaped(&self.setup.workspace.root.to_string_lossy()));
         let rules = always.rules(Action::Allow).into_iter();
@@ -161,7 +161,7 @@ impl Turn {
         typed.collect()
     }
 
-    /// What an "always" answer about this call means; `None` where it would mean nothing.
+    /// What an "always" answer about this call means; `None` if it would have no effect.
     pub(super) fn always_like(&self, call: &Call) -> Option<Always> {
         self.permissions.always(self.containment(), &call.planned()?.matter())
     }
@@ -171,9 +171,9 @@ impl Turn {
         self.permissions.always_edits(self.containment(), &call.planned()?.matter())
     }
 
-    /// Where calls are understood: the workspace and what was granted to it.
+    /// Where calls are understood: in the workspace and the directories granted to the session.
     pub(super) fn site(&self) -> Site {
-        // A client that offers nothing (any more) is as good as none.
+        // A client that offers nothing (any more) counts as none.
         let client = self.client.clone().filter(|client| client.offers() != Offers::default());
         let workspace = self.setup.workspace.clone();
         let closed = self.permissions.read_rules();
@@ -181,8 +181,8 @@ impl Turn {
         Site { workspace, granted, judged: None, writes: Arc::default(), closed, client, seen }
     }
 
-    /// Where one call works: also in the directories granted to it alone. A process could write wherever it is
-    /// granted anything, so it gets of the session's only what may be changed.
+    /// Where one call works: also in the directories granted to it alone. A process could write in every
+    /// directory that it is granted, so of the session's directories it gets only the writable ones.
     pub(super) fn site_of(&self, planned: &Planned, to_call: &[PathBuf]) -> Site {
         let runs_commands = planned.plan.accesses.iter().any(|access| matches!(access, Access::Command(_)));
         let of_session = match runs_commands {

@@ -1,5 +1,5 @@
-//! Hooks in a turn: before a call is let through, before a person is asked, behind a result, at the end, and
-//! before a summary. Nothing here is reached in a session without hooks.
+//! Runs hooks during a turn: before a call runs, before a person is asked, after a call, at the end, and before
+//! a summary. A session without hooks never gets here.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -22,19 +22,19 @@ use crate::prompt;
 use crate::turn::call::Grant;
 use crate::watchdog::{Action, Commands, PatternBase, Reason, Verdict};
 
-/// The hooks of a turn, and what is known of them.
+/// The hooks of a turn and their state.
 #[derive(Debug, Default)]
 pub(crate) struct TurnHooks {
     all: Hooks,
-    /// Places of those whose failure was told. Why a lock: calls run side by side.
+    /// The positions of hooks whose failure people were told of. Why a lock: calls run at the same time.
     told: Mutex<HashSet<usize>>,
-    /// Why the turn ends after this step. Set once.
+    /// Why the turn ends after this step. Set at most once.
     stop: OnceLock<HookWord>,
-    /// How often a hook made the turn go on.
+    /// How often a hook made the turn continue.
     continued: u32,
 }
 
-/// Whether the turn goes on after its last step.
+/// Whether the turn continues after its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AtTheEnd {
     GoesOn,
@@ -52,11 +52,11 @@ impl TurnHooks {
 }
 
 impl Turn {
-    /// Whether a call may run once hooks were asked: before it, and before a person would be asked.
+    /// Whether a call may run, after the hooks for calls and for questions ran.
     pub(super) async fn hooked_gate(&mut self, index: usize, gate: Gate) -> Result<Gate, StepStop> {
         let gate = match (gate, self.hooks.are_for(HookEvent::BeforeTool)) {
             (gate @ (Gate::Open(_) | Gate::Ask(_)), true) => self.before_tool(index, gate).await?,
-            // It is refused because there is no one to ask.
+            // It is refused only because there is no person to ask.
             (gate @ Gate::Refused(_), true) if self.asks_by_default(index) => {
                 self.before_tool(index, gate).await?
             }
@@ -75,7 +75,7 @@ impl Turn {
         }
         Ok(match (said.decision, gate) {
             (Some((HookDecision::Ask, word)), Gate::Open(_)) => self.asked_for(index, word),
-            // So that no other hook spares this question.
+            // Recorded, so that no other hook can drop this question.
             (Some((HookDecision::Ask, word)), Gate::Ask(_)) if self.asks_by_default(index) => {
                 self.asked_for(index, word)
             }
@@ -86,7 +86,7 @@ impl Turn {
         })
     }
 
-    /// `None` for a call that can't be understood.
+    /// `None` if the call can't be understood.
     async fn ask_before_tool(&mut self, index: usize) -> Result<Option<HooksSaid>, StepStop> {
         let call = &self.calls[index];
         let Some(planned) = call.planned() else { return Ok(None) };
@@ -97,8 +97,8 @@ impl Turn {
         Ok(Some(said))
     }
 
-    /// After a person allowed a call that an earlier process asked about: its hooks have not seen it here. The
-    /// refusal, if they are against it.
+    /// After a person allowed a call that an earlier process asked about: runs its hooks, which have not seen
+    /// it in this process. Returns the refusal if they object.
     pub(super) async fn ask_hooks_again(&mut self, index: usize) -> Result<Option<String>, StepStop> {
         if self.calls[index].hooked == Hooked::Asked || !self.hooks.are_for(HookEvent::BeforeTool) {
             return Ok(None);
@@ -140,7 +140,7 @@ impl Turn {
         Gate::Refused(call.planned().map_or_else(|| refusal.clone(), |planned| planned.untouched(&refusal)))
     }
 
-    /// What would have passed is asked about.
+    /// Makes a question of a call that would have passed.
     fn asked_for(&mut self, index: usize, word: HookWord) -> Gate {
         let Some(planned) = self.calls[index].planned() else {
             return Gate::Refused("not understood".into());
@@ -160,14 +160,14 @@ impl Turn {
         }
     }
 
-    /// What is asked about by default passes by the user's own hook. A rule that asks, what
-    /// lies outside, what can't be understood and what holds commands too little are asked about all the same.
+    /// A user's own hook can allow a call that asks only by default. A call still asks because of a rule, a
+    /// place outside, a command that can't be understood, or too little containment.
     fn allowed_by(&mut self, index: usize, word: HookWord, gate: Gate) -> Gate {
         if !self.asks_by_default(index) {
             return gate;
         }
         let Some(planned) = self.calls[index].planned() else { return gate };
-        // Only a person answers questions and switches the mode.
+        // Only a person can answer questions and change the mode.
         if planned.plan.proposes.is_some() || !planned.plan.questions.is_empty() {
             return gate;
         }
@@ -184,7 +184,7 @@ impl Turn {
         Gate::Open(grant)
     }
 
-    /// Whether it is asked about by default: neither a rule nor, by now, a hook said anything.
+    /// Whether the call asks only by default: neither a rule nor, so far, a hook decided.
     fn asks_by_default(&self, index: usize) -> bool {
         let Some(planned) = self.calls[index].planned() else { return false };
         let by_default = |verdict: &Verdict| {
@@ -194,7 +194,7 @@ impl Turn {
         as_decided && by_default(&self.judged(planned).verdict)
     }
 
-    /// Behind the run of a call and before its result is recorded: what hooks say of it becomes part of that.
+    /// Runs hooks after a call and before its result is recorded: what they say becomes part of the result.
     pub(super) async fn after_tool(
         &self,
         call: &Call,
@@ -218,7 +218,7 @@ impl Turn {
         }
     }
 
-    /// The model has no more calls. A hook that is against the end gives it one more step.
+    /// The model has no more calls. A hook that objects to the end gives it one more step.
     pub(super) async fn at_turn_end(&mut self) -> Result<AtTheEnd, StepStop> {
         let event = match self.permissions.has_sessions_above() {
             true => HookEvent::SubagentEnd,
@@ -245,8 +245,8 @@ impl Turn {
         Ok(AtTheEnd::GoesOn)
     }
 
-    /// Before a summary is made: why it is not, if it was the user who asked for it. One that is needed is made
-    /// all the same.
+    /// Runs hooks before a summary; returns why there is none if the user asked for it and a hook objects. A
+    /// summary that is necessary is made in any case.
     pub(super) async fn before_compaction(&self, occasion: &Occasion) -> Result<Option<String>, StepStop> {
         if !self.hooks.are_for(HookEvent::Compaction) {
             return Ok(None);
@@ -266,7 +266,7 @@ impl Turn {
         }
     }
 
-    /// Ends a turn that a hook wants to end, and says so.
+    /// Ends a turn that a hook wants to end, with a notice.
     pub(super) fn stopped_by_hook(&self) -> AtTheEnd {
         match self.hooks.stop.get() {
             None => AtTheEnd::GoesOn,
@@ -277,13 +277,13 @@ impl Turn {
         }
     }
 
-    /// The same for a moment that is over when the turn is cancelled.
+    /// Runs hooks for a moment that is void if the turn is cancelled.
     async fn asked(&self, event: HookEvent, matter: HookMatter<'_>) -> Result<HooksSaid, StepStop> {
         let said = self.hear(event, matter).await;
         if said.cancelled { Err(StepStop::Aborted) } else { Ok(said) }
     }
 
-    /// Asks the hooks of a moment and tells people what concerns them.
+    /// Runs the hooks of a moment and shows people their messages.
     async fn hear(&self, event: HookEvent, matter: HookMatter<'_>) -> HooksSaid {
         let Some(runner) = &self.hub.ports.hooks else { return HooksSaid::default() };
         let workspace = &self.setup.workspace;
@@ -303,25 +303,25 @@ impl Turn {
         }
         said.messages.iter().for_each(|word| self.tell("info", "A hook says", word));
         if let Some(word) = &said.stop {
-            // The first one counts.
+            // Only the first one counts.
             drop(self.hooks.stop.set(word.clone()));
         }
         said
     }
 
-    /// Tells people, with the answer.
+    /// Stores a notice for people with the answer.
     fn tell(&self, severity: &str, title: &str, word: &HookWord) {
         let description = format!("`{}`: {}", word.hook, word.text);
         let said = notice::kept(severity, title, Some(&description));
         if let Err(error) = self.journal.record_with(&self.author, vec![said], Vec::new()) {
-            // The turn ends by it at its next word.
+            // If recording fails here, the turn's next record fails, too, and ends it.
             tracing::debug!(%error, "a notice about a hook was lost");
         }
     }
 }
 
 impl HooksSaid {
-    /// Who is against it; whoever ends the turn is.
+    /// The hook that objects; one that ends the turn objects, too.
     fn against(&self) -> Option<HookWord> {
         self.block.clone().or_else(|| self.stop.clone())
     }

@@ -1,5 +1,5 @@
-//! Looks over what a model says in one step before it is recorded: its order, its calls' ids, the pieces of its
-//! long parts. Records nothing.
+//! Checks and prepares a model's chunks of one step before they are recorded: their order, the ids of calls,
+//! the splitting of long parts. Records nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::ids::CallId;
 use crate::limits::SILENT_CHUNKS;
 use crate::ports::model::ModelError;
 
-/// A text or reasoning part that is open on our side; long ones go on under another id.
+/// A text or reasoning part that is open in our journal; a long one continues under another id.
 pub(super) struct OpenStream {
     theirs: StreamId,
     pub(super) ours: StreamId,
@@ -21,22 +21,23 @@ pub(super) struct OpenStream {
 pub(super) struct Incoming {
     order: OrderChecker,
     open: Vec<OpenStream>,
-    /// Ids that calls of the conversation have already. Models repeat ids; clients and providers go by them.
+    /// Ids that calls of the conversation have already. Models repeat ids, but clients and providers need
+    /// unique ones.
     taken: Arc<HashSet<CallId>>,
-    /// Those that this step has given away.
+    /// Ids given to calls of this step.
     given: HashSet<CallId>,
-    /// What a call of this step is called here, by the model's id for it.
+    /// Our id of each call in this step, by the model's id.
     names: HashMap<CallId, Named>,
     /// Bytes of text, reasoning, arguments and notices.
     said: u64,
-    /// Parts that were opened and are still silent. They are not recorded yet: a stream that breaks now can be
-    /// tried again without leaving a trace. `None` once something was said.
+    /// Parts that were opened and are still silent. They are not recorded yet, so a request whose stream breaks
+    /// now can be retried without leaving a trace. `None` once the model said something.
     silent: Option<Vec<Chunk>>,
 }
 
 struct Named {
     ours: CallId,
-    /// Its whole input has come: the next input under this id is another call.
+    /// Its input is complete: the next input under this id belongs to another call.
     whole: bool,
 }
 
@@ -50,7 +51,7 @@ impl Incoming {
         Self { order, open: Vec::new(), taken, given, names, said: 0, silent: Some(Vec::new()) }
     }
 
-    /// The chunk under our names, if it may stand here.
+    /// The chunk with our ids, if it may come here.
     pub(super) fn check(&mut self, mut chunk: Chunk) -> Result<Chunk, ModelError> {
         if is_the_loops_own(&chunk) {
             return Err(ModelError::Permanent(format!("the model sent a {} of its own", chunk.kind())));
@@ -60,8 +61,8 @@ impl Incoming {
         Ok(chunk)
     }
 
-    /// Keeps a chunk back as long as the answer is silent; gives back one that is to be recorded, after what
-    /// was held.
+    /// Holds a chunk back while the answer is silent; returns a chunk that has to be recorded, after those held
+    /// back.
     pub(super) fn hold_while_silent(&mut self, chunk: Chunk) -> Option<Chunk> {
         match &mut self.silent {
             Some(held) if is_silent(&chunk) && held.len() < SILENT_CHUNKS => {
@@ -72,7 +73,7 @@ impl Incoming {
         }
     }
 
-    /// What was held; from now on nothing is.
+    /// Returns the chunks held back; from now on nothing is.
     pub(super) fn release(&mut self) -> Vec<Chunk> {
         self.silent.take().unwrap_or_default()
     }
@@ -94,7 +95,7 @@ impl Incoming {
         self.open.iter_mut().find(|stream| stream.theirs == *id)
     }
 
-    /// Forgets an open part; gives the id it has on our side.
+    /// Forgets an open part; returns our id of it.
     pub(super) fn close(&mut self, id: &StreamId) -> StreamId {
         match self.open.iter().position(|stream| stream.theirs == *id) {
             Some(index) => self.open.swap_remove(index).ours,
@@ -139,7 +140,7 @@ impl Incoming {
         }
     }
 
-    /// The call whose input this is: the one that is still streaming, or a new one with an unused id.
+    /// The call that this input belongs to: the one still streaming, or a new one with an unused id.
     fn name(&mut self, theirs: &CallId) -> &mut Named {
         let goes_on = self.names.get(theirs).is_some_and(|named| !named.whole);
         if !goes_on {
@@ -147,7 +148,7 @@ impl Incoming {
             let mut number = 1;
             while self.taken.contains(&ours) || !self.given.insert(ours.clone()) {
                 number += 1;
-                // Letters, digits and underscores only: some providers take nothing else.
+                // Only letters, digits and underscores: some providers accept nothing else.
                 ours = CallId::new(format!("{theirs}_{number}"));
             }
             self.names.insert(theirs.clone(), Named { ours, whole: false });
@@ -156,7 +157,7 @@ impl Incoming {
     }
 }
 
-/// Whether a chunk only opens a part, or adds nothing to it.
+/// Whether a chunk merely opens a part, or adds nothing to it.
 fn is_silent(chunk: &Chunk) -> bool {
     match chunk {
         Chunk::TextStart { .. } | Chunk::ReasoningStart { .. } => true,
@@ -185,7 +186,7 @@ fn is_silent(chunk: &Chunk) -> bool {
     }
 }
 
-/// A model makes parts; where steps and messages begin and end is the loop's business.
+/// Whether a chunk is one that only the loop makes: the begin and end of steps and messages.
 fn is_the_loops_own(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Start { .. } | Chunk::StartStep { .. } | Chunk::FinishStep { .. })
         || chunk.is_terminal()

@@ -1,5 +1,5 @@
-//! What a request can't be sent with: results of calls that the model takes no more of, and a prompt. Rows keep
-//! everything.
+//! Leaves out what a request can't contain: results that are too large for the model, and prompts that it
+//! refuses. Rows keep everything.
 
 use std::collections::HashSet;
 
@@ -16,13 +16,13 @@ use crate::ports::backend::LeftOut;
 use crate::ports::model::ModelError;
 use crate::ports::store::Change;
 
-/// What the model reads in the place of a result.
+/// What the model reads instead of a result.
 const LEFT_OUT: &str = "(left out: this result did not fit the model's context. Ask for a part of it: fewer lines, a narrower \
                         search, or only the end of an output)";
 
 impl Turn {
-    /// Leaves out the largest results of the last step, so that the turn can go on without them. Each is left
-    /// out once, so this comes to an end.
+    /// Leaves out the largest results of the last step, so that the turn can continue without them. Each is
+    /// left out at most once, so this ends.
     pub(super) fn leave_out_largest_results(&mut self) -> Result<Remedy, StepStop> {
         if self.left_out_steps >= LEFT_OUT_STEPS {
             return Ok(Remedy::Nothing);
@@ -30,13 +30,14 @@ impl Turn {
         let sizes = self.last_step().map(|step| step.parts.iter().filter_map(Part::tool).map(result_bytes));
         let largest = sizes.and_then(Iterator::max).filter(|size| *size >= LEFT_OUT_RESULT_BYTES);
         let Some(largest) = largest else { return Ok(Remedy::Nothing) };
-        // Those of the same order go with it: a request that is too long again would cost as much as this one.
+        // Also leaves out results of similar size: another request that is too long would cost as much as this
+        // one.
         let least = largest.div_ceil(2);
         self.leave_out_some(|tool| result_bytes(tool) >= least)
     }
 
-    /// Leaves out so many results of the last step, the largest first, that the others fit beside what else
-    /// there is. A summary of what the model has not seen yet would be worth nothing to it.
+    /// Leaves out results of the last step, the largest first, until the rest fits. A summary of what the model
+    /// has not seen yet would be worth nothing to it.
     pub(super) fn leave_out_unseen(&mut self, room: u64) -> Result<Remedy, StepStop> {
         let Some(step) = self.last_step().filter(|_| self.left_out_steps < LEFT_OUT_STEPS) else {
             return Ok(Remedy::Nothing);
@@ -45,7 +46,7 @@ impl Turn {
         let sized = |tool: &ToolPart| (result_bytes(tool), tool.call_id.clone());
         let mut results: Vec<_> = step.parts.iter().filter_map(Part::tool).map(sized).collect();
         results.retain(|(size, _)| *size >= LEFT_OUT_RESULT_BYTES);
-        // Of those of one size the earlier ones stay.
+        // Among results of the same size, the earlier ones stay.
         results.reverse();
         results.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
         let mut meant = HashSet::new();
@@ -71,7 +72,7 @@ impl Turn {
         Ok(Remedy::TryAgain)
     }
 
-    /// Ends the turn with this error; what it could not be sent with is left out of the next requests.
+    /// Ends the turn with this error; the next requests leave out what caused it.
     pub(super) fn leave_out(&mut self, error: ModelError) -> Result<(), StepStop> {
         let title = match self.last_step().is_some() {
             true => {
@@ -88,19 +89,19 @@ impl Turn {
         Err(StepStop::Model(error))
     }
 
-    /// The step of this turn whose results the next request would be the first to have.
+    /// The step of this turn whose results the model has not seen yet.
     fn last_step(&self) -> Option<&Passage> {
         let is_own =
             |last: &&Passage| last.role == Role::Assistant && last.message_id == self.author.message_id;
         self.last_place().map(|place| &*self.passages[place]).filter(is_own)
     }
 
-    /// Of the last passage that is a step or a prompt: what was told behind a step goes with it.
+    /// The position of the last passage that is a step or a prompt; what was told after a step belongs to it.
     fn last_place(&self) -> Option<usize> {
         self.passages.iter().rposition(|passage| passage.role != Role::System)
     }
 
-    /// Of the last step those that are meant; gives the tools they are of, with their sizes.
+    /// Leaves out the selected results of the last step; returns their tools and sizes.
     fn leave_out_results(&mut self, is_meant: impl Fn(&ToolPart) -> bool) -> Result<Vec<String>, StepStop> {
         let Some(step) = self.last_step() else { return Ok(Vec::new()) };
         let (mut parts, place) = (step.parts.clone(), self.last_place().unwrap_or_default());
@@ -110,7 +111,7 @@ impl Turn {
             told.push(format!("{}: {} bytes", tool.tool_name, result_bytes(tool)));
             leave_out_result(tool);
         }
-        // A passage of its own: nothing that was written for a provider before is kept with it.
+        // A new passage: it must not keep what was encoded for a provider from the old one.
         self.passages.replace(place, Passage::new(self.author.message_id.clone(), Role::Assistant, parts));
         let own = self.passages.iter().filter(|passage| passage.message_id == self.author.message_id);
         let calls = own.flat_map(|passage| passage.parts.iter().filter_map(Part::tool));
@@ -134,7 +135,7 @@ fn is_left_out(tool: &ToolPart) -> bool {
     tool.output.as_ref().and_then(|output| output.as_str()) == Some(LEFT_OUT)
 }
 
-/// The model is told that it was too much.
+/// Replaces a result by a text that tells the model that it was too large.
 pub(crate) fn leave_out_result(tool: &mut ToolPart) {
     if tool.output.is_some() {
         tool.output = Some(LEFT_OUT.into());

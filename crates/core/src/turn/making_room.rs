@@ -1,5 +1,5 @@
-//! Makes room in a conversation that would not fit: old results become stubs, and if that is not enough a
-//! summary takes the place of its beginning. Each is stored before a request is made of it.
+//! Makes room in a conversation that would not fit: turns old results into stubs, and if that is not enough,
+//! replaces the beginning by a summary. Stores either before any request uses it.
 
 use tokio::sync::mpsc;
 
@@ -15,41 +15,42 @@ use crate::ports::compaction::{CompactionRequest, NoteWriter, Occasion, Progress
 use crate::ports::model::ModelError;
 use crate::spans::OpenSpan;
 
-/// What the request under way has been given room by: each once, so that none goes round in circles.
+/// What was already tried to make room for the current request: each only once, so that this ends.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RoomTried {
     stubs: bool,
     summary: bool,
 }
 
-/// What came of asking for a summary.
+/// The outcome of asking for a summary.
 #[derive(Debug)]
 pub(super) enum CompactionOutcome {
     Made,
-    /// There is nothing that could be made shorter.
+    /// Nothing can be shortened.
     Nothing,
     Failed(ModelError),
-    /// The host makes none, or was asked already.
+    /// The host makes no summaries, or was asked already.
     NotAsked,
-    /// A hook is against it, for this reason.
+    /// A hook objects, for this reason.
     Blocked(String),
 }
 
-/// Stubs are enough if the conversation then takes at most one part in so many of its room: with less won,
-/// the next requests would ask for it again, and each time the provider's cache is lost.
+/// Stubs are enough if the conversation then takes at most this fraction (one in N) of its room: if they freed
+/// less, the next requests would need room again, and each time the provider's cache would be lost.
 const ENOUGH_SHARE: u64 = 2;
 
 impl Turn {
-    /// Before a request: one that can't fit is not sent. A host with compaction makes room in time, so that the
-    /// answer has its reserve; without one the turn ends with what to do. By the provider's own figure for what
-    /// went before, so that only the new part is estimated. A window that is only a guess decides nothing.
+    /// Called before a request, so that one that can't fit is not sent. A host with compaction makes room in
+    /// time for the answer's reserve; on a host without, the turn ends with advice. Uses the provider's count
+    /// for the earlier part, so that only the new part is estimated. A window that is only a guess decides
+    /// nothing.
     pub(super) async fn check_room(&mut self) -> Result<(), StepStop> {
         self.room_tried = RoomTried::default();
         let info = self.setup.model.clone();
         if info.has_guessed_context() {
             return Ok(());
         }
-        // Whatever makes room makes the next look smaller, or ends the turn.
+        // Each round either makes the request smaller or ends the turn.
         while let Some(expected) = self.expected_tokens() {
             let fits = expected < info.context;
             let is_for_compaction = self.hub.ports.compaction.is_some() && !self.room_tried.summary;
@@ -67,7 +68,7 @@ impl Turn {
                 }
                 match self.summarise(&reason, Some(expected), Occasion::Overflow).await? {
                     CompactionOutcome::Made => continue,
-                    // The reserve is for the answer: what fits without it is sent all the same.
+                    // The reserve is for the answer: a request that fits without the reserve is still sent.
                     CompactionOutcome::Nothing | CompactionOutcome::Failed(_) if fits => return Ok(()),
                     CompactionOutcome::Nothing
                     | CompactionOutcome::NotAsked
@@ -82,7 +83,7 @@ impl Turn {
         Ok(())
     }
 
-    /// After the provider said that the request is too long. `Ok` when another try may fit.
+    /// Called after the provider said that the request is too long. `Ok` if another try may fit.
     pub(super) async fn make_room(&mut self, reason: String) -> Result<(), StepStop> {
         if self.drop_runtime_context()? == Remedy::TryAgain
             || self.shorten_results(&reason, None).await? == Remedy::TryAgain
@@ -109,12 +110,12 @@ impl Turn {
         }
     }
 
-    /// What the conversation may take.
+    /// How much the conversation may take.
     fn room_for(&self, expected: Option<u64>) -> u64 {
         room(&self.compaction_request("", expected, Occasion::Overflow))
     }
 
-    /// Where the prompt itself is what does not fit, the error says so.
+    /// A hint for the error, if the prompt itself is too large.
     fn about_the_prompt(&self) -> String {
         let prompt = self.passages.iter().find(|passage| passage.message_id == self.user_message_id);
         let tokens = prompt.map_or(0, |prompt| estimate::passage_size(prompt).tokens());
@@ -126,7 +127,7 @@ impl Turn {
         )
     }
 
-    /// Stubs instead of old results, if that alone makes enough room: no model is asked.
+    /// Replaces old results by stubs, if that alone makes enough room, without asking a model.
     async fn shorten_results(&mut self, reason: &str, expected: Option<u64>) -> Result<Remedy, StepStop> {
         if self.hub.ports.compaction.is_none() || std::mem::replace(&mut self.room_tried.stubs, true) {
             return Ok(Remedy::Nothing);
@@ -134,12 +135,12 @@ impl Turn {
         let request = self.compaction_request(reason, expected, Occasion::Overflow);
         let (room, conversation) = (room(&request), &request.conversation);
         let needed = match expected {
-            // Tokens may be shorter than they are taken for: what is freed then counts for more, too.
+            // Tokens may be shorter than estimated: then what is freed counts for more, too.
             Some(expected) => {
                 let over = expected.saturating_sub(request.limit_tokens - room / ENOUGH_SHARE);
                 over.saturating_mul(estimate::request_tokens(&self.request())) / expected.max(1)
             }
-            // Only the provider knows its window, and it is smaller than what was sent.
+            // Only the provider knows the window; it is smaller than what was sent.
             None => conversation.size().tokens() / ENOUGH_SHARE,
         };
         let plan = stubs::plan(conversation, &request.prompt, room, needed);
@@ -149,7 +150,7 @@ impl Turn {
         Ok(Remedy::TryAgain)
     }
 
-    /// From a part of the window on, results that are older than the last turns are stubs: the model seldom
+    /// When the window is partly full, replaces results older than the last turns by stubs: the model seldom
     /// needs them again, and every request pays for them.
     async fn shorten_early(&mut self, expected: u64) -> Result<(), StepStop> {
         let is_due = expected.saturating_mul(100) >= self.limit_tokens().saturating_mul(STUBS_PERCENT);
@@ -175,7 +176,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Asks for a summary and goes on with what is sent instead.
+    /// Asks for a summary and continues with the shortened conversation.
     pub(super) async fn summarise(
         &mut self,
         reason: &str,
@@ -213,7 +214,8 @@ impl Turn {
                 return Err(StepStop::Aborted);
             }
             Some(Ok(Some(made))) => {
-                // An answer of a model says which one; that of `/compact` has no other than the note's.
+                // An answer of a model names that model; for `/compact`, the answer names the model that wrote
+                // the note.
                 let writer = made.model.as_ref().filter(|_| !record.is_automatic());
                 let writer = writer.map(|info| info.model.to_string());
                 self.record_compaction(record.summarised(&made), &made, writer)?;
@@ -238,7 +240,7 @@ impl Turn {
         CompactionRecord::new(self.hub.ports.ids.part().to_string(), occasion)
     }
 
-    /// The model must not be sent anything by a mark that is not stored.
+    /// Waits until the mark is stored: no request may depend on a mark that is not.
     async fn go_on_with(&mut self, mark: &CompactionMark) -> Result<(), StepStop> {
         self.journal.settle().await?;
         let marked = self.passages.marked(mark, self.passages.len(), &self.author.message_id);

@@ -1,4 +1,4 @@
-//! The loop as a backend: makes a `Turn` of what a session gives, and takes up one that an earlier process
+//! The loop as a backend: makes a `Turn` from what a session provides, and resumes one that an earlier process
 //! left.
 
 use std::sync::Arc;
@@ -113,11 +113,12 @@ impl Turn {
         }
     }
 
-    /// Takes what the session allows since the question was asked.
+    /// Takes over what the session has allowed since the question was asked.
     pub(super) fn take_permissions(&mut self, answered: &Answered) {
         self.permissions.refresh();
         if !self.client.as_ref().is_some_and(|client| client.offers() != Offers::default()) {
-            // Whoever prompted is gone, or was before a restart: the one who answered takes their place.
+            // The client of the prompt is gone, perhaps since before a restart: the client that answered
+            // replaces it.
             self.client = answered.client.clone();
         }
     }

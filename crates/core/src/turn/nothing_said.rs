@@ -1,5 +1,5 @@
-//! Answers that end a turn although nothing came of them: empty ones, and calls that are none. The model is
-//! told once, and has one more step; then people are.
+//! Handles answers that end a turn without a result: empty ones, and calls that no tool received. The first
+//! time the model is told and has one more step; the second time people are told.
 
 use super::{StepStop, Turn};
 use crate::chunk::FinishReason;
@@ -11,9 +11,9 @@ use crate::part::Part;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IdleAnswer {
     Empty,
-    /// A call as text, which nobody runs.
+    /// A call written as text, which runs nothing.
     CallAsText,
-    /// It ended for a call that is not there.
+    /// It ended for a call, but contains none.
     CallMissing,
 }
 
@@ -29,7 +29,7 @@ impl IdleAnswer {
                 Part::Text { text: said, .. } if said.trim().is_empty() => {}
                 Part::Text { text: said, .. } => text = said,
                 Part::Reasoning { .. } | Part::StepStart | Part::Data { .. } => {}
-                // It gave something, or a provider did for it.
+                // A call or a file of the model, or something that its provider ran or found.
                 Part::Tool(_) | Part::File { .. } | Part::SourceUrl { .. } | Part::SourceDocument { .. } => {
                     return None;
                 }
@@ -75,7 +75,7 @@ impl IdleAnswer {
     }
 }
 
-/// How models end a call that their server did not take for one.
+/// Endings of calls, as models write them when their server did not recognise the call.
 const ENDS_OF_CALLS: [&str; 6] = [
     "</tool_call>",
     "</function>",
@@ -85,7 +85,7 @@ const ENDS_OF_CALLS: [&str; 6] = [
     "<|tool_calls_section_end|>",
 ];
 
-/// Whether the model was told in this turn.
+/// Whether the model was already told in this turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ToldOfIdleAnswer {
     #[default]
@@ -93,7 +93,7 @@ pub(crate) enum ToldOfIdleAnswer {
     Once,
 }
 
-/// What comes after an answer without calls.
+/// What happens after an answer without calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AfterAnswer {
     OneMoreStep,
@@ -101,7 +101,7 @@ pub(super) enum AfterAnswer {
 }
 
 impl Turn {
-    /// After a step without calls.
+    /// Called after a step without calls.
     pub(super) async fn after_idle_answer(&mut self) -> Result<AfterAnswer, StepStop> {
         if self.steering.is_wanted() || self.steps >= self.setup.max_steps {
             return Ok(AfterAnswer::Nothing);

@@ -1,5 +1,5 @@
-//! What a turn may do: the rules of its own session and of every session that it works for. Each of them has to
-//! let a call pass.
+//! What a turn may do: the rules of its own session and of every session above it. Each of them has to allow a
+//! call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,16 +14,16 @@ use crate::watchdog::{
 
 #[derive(Clone, Debug)]
 pub(crate) struct TurnPermissions {
-    /// Of the session, or of the one at the root that it works for.
+    /// The authority of this session, or of the one at the top that it works for.
     authority: SessionAuthority,
     /// Rules of the configuration, the user's and the project's.
     configured: Arc<[Rule]>,
-    /// Of the turn itself, then of the sessions above it, the nearest first. Never empty.
+    /// The turn's own agent, then those of the sessions above it, the nearest first. Never empty.
     agents: Arc<[Agent]>,
     workspace: Arc<Workspace>,
-    /// What the books below are made of.
+    /// The state from which the rule books were made.
     known: AuthorityState,
-    /// One for each agent.
+    /// One rule book for each agent.
     books: Arc<[Arc<Rulebook>]>,
     granted: Arc<[PathBuf]>,
 }
@@ -44,8 +44,7 @@ impl TurnPermissions {
         made
     }
 
-    /// Takes what was allowed or denied since: here, in the session it works for, or in another of its
-    /// children.
+    /// Applies what was allowed or denied since: here, in the session above, or in another of its children.
     pub(crate) fn refresh(&mut self) {
         if !self.authority.is(&self.known) {
             self.known = self.authority.get();
@@ -53,7 +52,7 @@ impl TurnPermissions {
         }
     }
 
-    /// The rest of the turn is another agent's; those above stay.
+    /// Another agent continues the turn; the agents above stay.
     pub(crate) fn go_on_as(&mut self, own: Agent) {
         self.agents = std::iter::once(own).chain(self.agents.iter().skip(1).cloned()).collect();
         self.make_books();
@@ -83,7 +82,7 @@ impl TurnPermissions {
         &self.granted
     }
 
-    /// The first agent of all of them that is not offered a tool.
+    /// The first of these agents that is not offered a tool.
     pub(crate) fn without(&self, tool: &ToolSpec) -> Option<&Agent> {
         self.agents.iter().find(|agent| !agent.is_offered(tool))
     }
@@ -98,7 +97,7 @@ impl TurnPermissions {
         self.judges(containment).skip(1).fold(own, |judged, above| judged.within(above.judge(matter)))
     }
 
-    /// What "always" would mean; `None` where it would not keep one of them from asking again.
+    /// What "always" would mean; `None` if one of the agents would still ask.
     pub(crate) fn always(&self, containment: &HostContainment, matter: &Matter<'_>) -> Option<Always> {
         self.agreed(containment, matter, |judge| judge.always(matter))
     }
@@ -108,7 +107,7 @@ impl TurnPermissions {
         self.agreed(containment, matter, |judge| judge.always_edits(matter))
     }
 
-    /// What all of those that ask would take an answer for.
+    /// The part that all agents that ask would accept as an answer.
     fn agreed(
         &self,
         containment: &HostContainment,
@@ -121,7 +120,7 @@ impl TurnPermissions {
         meanings.all(|other| other.as_ref() == Some(&first)).then_some(first)
     }
 
-    /// Of the directories granted for the session those that may be changed too.
+    /// The directories granted for the session that calls may also change.
     pub(crate) fn writable(&self, containment: &HostContainment) -> Vec<PathBuf> {
         let mut writable = self.granted.to_vec();
         for judge in self.judges(containment) {
@@ -131,7 +130,7 @@ impl TurnPermissions {
         writable
     }
 
-    /// What a call that finds files by itself passes over.
+    /// What a call that searches for files has to skip.
     pub(crate) fn read_rules(&self) -> Option<ReadRules> {
         ReadRules::of(&self.books, self.approval())
     }
@@ -235,8 +234,8 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4_000))]
-        /// Whatever the rules are: what a parent is refused, its child is refused; what a parent would have to
-        /// ask for, its child does not do unasked; and it is granted no more.
+        /// Whatever the rules: a parent's refusals apply to its child; a call for which the parent would have
+        /// to ask, the child may not make unasked; and the child is granted no more.
         #[test]
         fn a_child_is_never_allowed_what_its_parent_is_not(
             chain in prop::collection::vec(agent(), 2..5),

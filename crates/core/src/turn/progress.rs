@@ -1,5 +1,5 @@
-//! Live progress of a call on its way to the journal. Decides nothing; a failing journal stops the turn
-//! elsewhere.
+//! Passes live progress of a call to the journal. Decides nothing; if the journal fails, other code stops the
+//! turn.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,10 +17,10 @@ use crate::watchdog::Verdict;
 pub(super) struct Recorder {
     author: Author,
     call_id: CallId,
-    /// Why the call runs: it has to be in what is shown last, should this process die.
+    /// Why the call runs: it has to be in the last presentation in case this process dies.
     decision: Option<Verdict>,
-    /// `None` once the call has its result. Why a lock: a tool may go on talking from another thread, and
-    /// nothing of that may come between the result and the end of the turn.
+    /// `None` once the call has its result. Why a lock: a tool may continue to report from another thread, and
+    /// no report may come between the result and the end of the turn.
     journal: Mutex<Option<Journal>>,
 }
 
@@ -30,7 +30,7 @@ impl Recorder {
         Self { author, call_id, decision, journal: Mutex::new(Some(journal)) }
     }
 
-    /// The call is over: whatever its tool still says is lost.
+    /// Called when the call is over: later reports of its tool are dropped.
     pub(super) fn close(&self) {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

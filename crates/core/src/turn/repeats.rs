@@ -1,5 +1,5 @@
-//! Identical calls in a row with the same result: a model that goes round in circles is told so, then stopped.
-//! One that waits for something is left alone: it makes the same call, and what comes of it is new.
+//! Identical calls in a row with the same result: a model that repeats itself is told so, then stopped. A model
+//! that waits for something may repeat a call, because its result changes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -13,19 +13,19 @@ use crate::ports::tool::ToolOutcome;
 pub(crate) struct Repeats {
     last: Option<(String, Value)>,
     count: u32,
-    /// What the last of them came to; `None` while none has run.
+    /// The result of the last of them; `None` if none has run.
     result: Option<ResultDigest>,
 }
 
-/// How often a call was made in a row, as far as that was known before it ran.
+/// How often a call was made in a row, as far as this is known before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Repetition {
     times: u32,
-    /// What the one before it came to.
+    /// The result of the previous one.
     before: Option<ResultDigest>,
 }
 
-/// What a call that ran came to.
+/// The digest of a call's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ResultDigest(u64);
 
@@ -42,10 +42,10 @@ impl ResultDigest {
 }
 
 impl Repetition {
-    /// A call that nothing is known of.
+    /// A call about which nothing is known.
     pub(super) const FIRST: Self = Self { times: 1, before: None };
 
-    /// How often this very call was made in a row without anything new coming of it, this time included.
+    /// How often exactly this call was made in a row without a new result, this time included.
     pub(super) fn times(self, result: Option<ResultDigest>) -> u32 {
         match (self.before, result) {
             (Some(before), Some(result)) if before != result => 1,
@@ -55,7 +55,7 @@ impl Repetition {
 }
 
 impl Repeats {
-    /// Takes down that a call is made.
+    /// Counts a call of the model.
     pub(super) fn count(&mut self, tool_name: &str, input: &Value) -> Repetition {
         if !self.is_last(tool_name, input) {
             self.last = Some((tool_name.to_owned(), input.clone()));
@@ -66,7 +66,7 @@ impl Repeats {
         Repetition { times: self.count, before: self.result }
     }
 
-    /// Takes down what came of a call that ran. One that was not run leaves the count as it is.
+    /// Records the result of a call that ran. A call that did not run leaves the count unchanged.
     pub(super) fn came_to(&mut self, tool_name: &str, input: &Value, result: ResultDigest) {
         if !self.is_last(tool_name, input) {
             return;
@@ -82,13 +82,13 @@ impl Repeats {
     }
 }
 
-/// A word to the model; it rides on the result of the call, or on its error.
+/// The warning to the model, appended to the call's result or error.
 pub(super) fn warning(times: u32) -> Option<String> {
     (times >= REPEATS_WARNED)
         .then(|| format!("You made this same call {times} times in a row. Try something else."))
 }
 
-/// An error with a word to the model behind it, and how many bytes of it are that word.
+/// An error followed by a warning to the model, and how many bytes the warning has.
 pub(super) fn warned(text: &str, warning: Option<String>) -> (String, usize) {
     match warning {
         Some(warning) => {
@@ -99,7 +99,7 @@ pub(super) fn warned(text: &str, warning: Option<String>) -> (String, usize) {
     }
 }
 
-/// Why the turn ends; `None` while it goes on.
+/// Why the turn ends; `None` while it continues.
 pub(super) fn stop(tool_name: &str, times: u32) -> Option<String> {
     (times >= REPEATS_STOPPED).then(|| {
         format!(

@@ -25,7 +25,7 @@ pub(crate) fn approval(ask: &Ask, answer: Action, reason: Option<&str>, decision
         "approved": approved,
         "reason": reason,
     });
-    // What runs has it in its result.
+    // A call that runs has the decision in its result.
     if let Some(decision) = decision.filter(|_| !approved) {
         data["decision"] = json!(decision);
     }
@@ -42,9 +42,9 @@ pub(crate) fn preliminary(call_id: &CallId, presentation: &Presentation) -> Chun
     }
 }
 
-/// The one result of a call that ran. A picture is kept before it is told.
+/// The one result of a call that ran. Stores a picture before announcing it.
 pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> StoreResult<Chunk> {
-    // Before its own warning: whether it gets one depends on it.
+    // Before the call's own warning, which depends on it.
     call.result.get_or_init(|| ResultDigest::of(&outcome));
     let warning = call.warning();
     Ok(match outcome {
@@ -68,11 +68,11 @@ pub(super) async fn finished(turn: &Turn, call: &Call, outcome: ToolOutcome) -> 
     })
 }
 
-/// The picture as providers take it.
+/// The picture in a form that providers accept.
 async fn fitted(turn: &Turn, found: FoundPicture) -> Result<FoundPicture, String> {
     let Some(pictures) = &turn.hub.ports.pictures else { return Ok(found) };
     let path = found.path.display().to_string();
-    // A large one takes seconds.
+    // A large picture takes seconds.
     let fitted = tokio::select! {
         biased;
         fitted = pictures.fit(found.bytes.clone()) => fitted,
@@ -94,7 +94,7 @@ fn output(call: &Call, data: Value, mut presentation: Presentation, warning: Opt
     }
 }
 
-/// The one result of a call that asked: every question with what was said to it.
+/// The one result of a call that asked: every question with its answer.
 pub(super) fn said(call: &Call, questions: &[Question], answers: &[Said]) -> ToolOutcome {
     let pairs = || questions.iter().zip(answers.iter().chain(std::iter::repeat(&Said::Nothing)));
     let spoken = |(question, said): (&Question, &Said)| {
@@ -119,7 +119,7 @@ pub(super) fn said(call: &Call, questions: &[Question], answers: &[Said]) -> Too
     }
 }
 
-/// The one result of a call whose proposal was taken: all that the model is told of the switch.
+/// The one result of a call whose proposal was accepted; the model learns of the new mode only from it.
 pub(super) fn switched_to(call: &Call, proposal: &ModeProposal) -> ToolOutcome {
     let ModeProposal { agent, .. } = proposal;
     let text = format!("The user agrees and has switched the mode to `{agent}`. Do now what you proposed.");

@@ -1,5 +1,5 @@
-//! Between two tries of a model call: how long, told to whom, and when it is enough. Whether one is due is
-//! `step`'s business.
+//! The pause between two tries of a model call: how long, what clients see, and when to give up. `step` decides
+//! whether to retry.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::PoisonError;
@@ -15,7 +15,7 @@ use crate::limits::{JITTER_MAX, MODEL_TRIES, RETRY_BASE, RETRY_MAX};
 use crate::ports::model::ModelError;
 
 impl Turn {
-    /// Waits after the failed try of this number, or gives up with words that say why.
+    /// Waits after the failed try with this number, or gives up with the reason.
     pub(super) async fn wait_to_retry(
         &self,
         tries: u32,
@@ -27,8 +27,8 @@ impl Turn {
             return give_up(format!("{message} (tried {tries} times)"));
         }
         if let Some(wait) = retry_after.filter(|wait| *wait > RETRY_MAX) {
-            // Coming back earlier than told would be refused again, and a turn that waits for minutes
-            // looks as if it hung.
+            // A request before the time that the provider named would be refused again, and a turn that waits
+            // for minutes looks stuck.
             let (asked, most) = (wait.as_secs(), RETRY_MAX.as_secs());
             return give_up(format!(
                 "{message} (the server asks to wait {asked} s; attache waits at most {most} s)"
@@ -46,8 +46,8 @@ impl Turn {
         }
     }
 
-    /// As long as the provider says, else longer from time to time; a little more, so that two sessions don't
-    /// try in step.
+    /// The time that the provider named, else longer each time; plus a random part, so that two sessions do not
+    /// retry in step.
     fn pause(&self, tries: u32, retry_after: Option<Duration>) -> Duration {
         let pause = retry_after.unwrap_or(RETRY_BASE * 2u32.saturating_pow(tries - 1));
         let mut hasher = DefaultHasher::new();
@@ -83,7 +83,7 @@ impl Turn {
         let message_id = Some(self.user_message_id.clone());
         let status = SessionStatus { state, started_at, message_id, runs: Runs::Here };
         let session_id = self.setup.workspace.session_id.clone();
-        // Nobody listening is fine.
+        // It is fine if there is no listener.
         drop(self.hub.events.send(HubEvent { session_id, kind: EventKind::Status(status) }));
     }
 }

@@ -1,5 +1,5 @@
-//! The small model of a session, asked by a tool of its turn: the user's word first, then one question and one
-//! answer, counted for the session.
+//! The small model of a session, for a tool of its turn: asks the user for permission, sends one question,
+//! returns one answer, and counts its usage for the session.
 
 use std::sync::Arc;
 
@@ -22,17 +22,17 @@ use crate::ports::store::{Change, ModelRef, SessionPatch};
 use crate::ports::telemetry::SpanContext;
 use crate::ports::{BoxFuture, BoxStream, Delegate, ModelError};
 
-/// Everything one question needs; it may outlive the call that asked.
+/// Everything that one question needs; it may outlive its call.
 #[derive(Clone, Debug)]
 pub(super) struct TurnSideModel {
     hub: Arc<hub::Shared>,
     session: SessionId,
     journal: Journal,
     cost: SessionCost,
-    /// The model of the turn: the small one is its neighbour.
+    /// The model of the turn, from whose provider the small one is.
     beside: ModelRef,
     parent_span: Option<SpanContext>,
-    /// Whose user is asked; one that offers nothing else can still be asked that.
+    /// The client whose user is asked; even a client that offers nothing can be asked this.
     client: Option<Arc<dyn Delegate>>,
 }
 
@@ -114,7 +114,7 @@ fn bytes(question: &SideQuestion) -> u64 {
     (question.system.len() + said) as u64
 }
 
-/// The text of the answer, as much as was asked for, and what it used; one that was cut is not counted.
+/// Reads the text of the answer up to the wanted size, and its usage; an answer that was cut has no count.
 async fn hear(
     mut events: BoxStream<'static, Result<StepEvent, ModelError>>,
     room: u64,
@@ -123,7 +123,7 @@ async fn hear(
     while let Some(event) = events.next().await {
         match event? {
             StepEvent::Chunk(Chunk::TextDelta { delta, .. }) => text.push_str(&delta),
-            // It has no tools, and its thoughts are its own.
+            // It has no tools, and its thoughts are not passed on.
             StepEvent::Chunk(_) => {}
             StepEvent::End { usage, .. } => return Ok((text, usage, SideAnswerEnd::Complete)),
         }

@@ -1,4 +1,4 @@
-//! What a call is about to change, on its way to the journal and to the shelf. Stored before the call goes on.
+//! Records what a call is about to change, in the journal and on the shelf, before the call continues.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,20 +14,20 @@ use crate::snapshot::{CallSnapshot, FileKeeper, SnapshotShelf};
 
 #[derive(Debug)]
 pub(super) struct CallSnapshots {
-    /// `None` once the call has its result. Why a lock: a tool that was given up may still run, and must change
-    /// nothing any more that would not be known.
+    /// `None` once the call has its result. Why a lock: a tool that was given up may still run, but must not
+    /// change anything unrecorded.
     journal: Mutex<Option<Journal>>,
     author: Author,
     call_id: CallId,
     title: String,
     shelf: Arc<SnapshotShelf>,
     now: i64,
-    /// What the call told last. Why a lock: a tool tells it from a task of its own.
+    /// The call's last report. Why a lock: a tool reports from a task of its own.
     told: Mutex<Option<CallSnapshot>>,
 }
 
 impl CallSnapshots {
-    /// For a call that may change something, where snapshots are kept.
+    /// For a call that may change something, if snapshots are kept.
     pub(super) fn of(turn: &Turn, call: &Call, effect: Effect) -> Option<Arc<Self>> {
         match effect {
             Effect::ReadOnly | Effect::SessionOnly => return None,
@@ -45,7 +45,7 @@ impl CallSnapshots {
         }))
     }
 
-    /// Before a tool runs that does not tell what it changes.
+    /// Called before a tool runs that does not report what it changes.
     pub(super) fn expect_anything(&self, tool: &dyn Tool) -> StoreResult<()> {
         if tool.tells_changes() {
             return Ok(());
@@ -58,8 +58,8 @@ impl CallSnapshots {
         .map(drop)
     }
 
-    /// After hooks, which may have changed the files of the call once more (a formatter): what they left is
-    /// what the call left, so that a rewind takes it for no change by hand.
+    /// Called after hooks, which may have changed the call's files again (a formatter): records their result as
+    /// the call's, so that a rewind does not take it for a change by hand.
     pub(super) async fn look_again(&self, files: &dyn FileMover, site: Site) {
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(mut snapshot) = told else { return };
@@ -75,7 +75,7 @@ impl CallSnapshots {
         }
     }
 
-    /// The call is over.
+    /// Called when the call is over.
     pub(super) fn close(&self) {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner).take();
     }

@@ -1,4 +1,4 @@
-//! What a turn tells of its calls to whoever measures: permissions and results. Decides nothing.
+//! Reports a turn's calls for telemetry: permissions and results. Decides nothing.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ impl Turn {
         Some(self.trace.as_ref()?.here())
     }
 
-    /// Now, for what may have to be told of later; `None` on a host that measures nothing.
+    /// The current time, for spans that may be reported later; `None` on a host that measures nothing.
     pub(super) fn span_clock(&self) -> Option<i64> {
         Some(self.trace.as_ref()?.now())
     }
@@ -52,7 +52,7 @@ impl Turn {
         span.end();
     }
 
-    /// A call was judged. What asks a person is told when they have answered.
+    /// Reports that a call was judged. If it asks a person, this is reported once they have answered.
     pub(super) fn tell_judged(&mut self, index: usize) {
         let Some(trace) = &self.trace else { return };
         let Some(verdict) = &self.calls[index].decision else { return };
@@ -66,7 +66,7 @@ impl Turn {
         end_permission(span, verdict);
     }
 
-    /// A call that asked was answered, by a person or because there is none.
+    /// Reports the answer to a call that asked, by a person or because there is none.
     pub(super) fn tell_answered(&mut self, index: usize) {
         let Some(trace) = &self.trace else { return };
         let since = self.calls[index].asked_at.take().unwrap_or_else(|| trace.now());
@@ -87,7 +87,7 @@ impl Turn {
         Some(span)
     }
 
-    /// The one result of a call, whether it ran or not.
+    /// Reports the one result of a call, whether it ran or not.
     pub(super) fn end_call_span(&self, span: Option<OpenSpan>, call: &Call, result: &Chunk) {
         let Some(mut span) = span else { return };
         match result {
@@ -103,19 +103,19 @@ impl Turn {
         span.end();
     }
 
-    /// A call that was never run.
+    /// Reports a call that never ran.
     pub(super) fn tell_unrun(&self, call: &Call, result: &Chunk) {
         self.end_call_span(self.begin_call_span(call), call, result);
     }
 
-    /// A call whose arguments never became whole.
+    /// Reports a call whose arguments never became complete.
     pub(super) fn tell_unreadable(&self, call: &Call, why: &str) {
         let Some(mut span) = self.begin_call_span(call) else { return };
         span.fail("invalid_arguments", why);
         span.end();
     }
 
-    /// A name that no tool has is the model's own words.
+    /// A name that no tool has is the model's own text.
     fn about_call(&self, span: &mut OpenSpan, call: &Call) {
         let is_known = self.setup.tools.find(&call.tool_name).is_some() || span.has_content();
         span.set(keys::TOOL_NAME, if is_known { call.tool_name.as_str() } else { "unknown" });

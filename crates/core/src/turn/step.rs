@@ -1,5 +1,5 @@
-//! One model call: tries, streaming into the journal, splitting of long parts. What a call does is `calls`'
-//! business.
+//! One model call: retries, streaming into the journal, splitting of long parts. `calls` handles the calls of
+//! the step.
 
 use std::pin::pin;
 
@@ -26,7 +26,7 @@ enum OpenPartKind {
 }
 
 impl Turn {
-    /// Streams one step. Tries again only while nothing has been said.
+    /// Streams one step. Retries only while the model has said nothing.
     pub(super) async fn stream_step(&mut self) -> Result<(), StepStop> {
         let mut tries = 0;
         self.fit_runtime_context()?;
@@ -61,7 +61,7 @@ impl Turn {
         let cancel = self.cancel.child_token();
         let mut stream = self.hub.ports.model.stream(self.request(), cancel.clone());
         let mut incoming = Incoming::new(self.passages.call_ids().clone());
-        // One for the whole answer: each new one takes a lock to be told.
+        // One future for the whole answer: each new one would take a lock to register.
         let mut aborted = pin!(self.cancel.clone().cancelled_owned());
         loop {
             let event = tokio::select! {
@@ -88,7 +88,7 @@ impl Turn {
                     self.reason = reason;
                     return Ok(());
                 }
-                // A cancel between the two looks ends the stream first; that is no fault of the model.
+                // A cancel between the two checks ends the stream first; that is not the model's fault.
                 Some(Err(_)) | None if self.cancel.is_cancelled() => return Err(StepStop::Aborted),
                 Some(Err(error)) => return Err(StepStop::Model(error)),
                 None => return Err(StepStop::Model(cut())),
@@ -141,7 +141,7 @@ impl Turn {
                 let repeated = self.repeats.count(&tool_name, &input);
                 rest.set_tool_metadata(only_own(self.unreadable_shown(&tool_name, &error_text)));
                 let (error_text, _) = repeats::warned(&error_text, repeats::warning(repeated.times(None)));
-                // An answer in itself; the model has to see it, so the turn goes on.
+                // The error is the result of the call; the model has to see it, so the turn continues.
                 let unreadable = (call_id.clone(), tool_name.clone(), error_text.clone());
                 let call = Call::unreadable(unreadable.0, unreadable.1, unreadable.2, repeated);
                 self.tell_unreadable(&call, &error_text);
@@ -162,7 +162,8 @@ impl Turn {
         }
     }
 
-    /// Arguments that began and never became whole: such a call is never run, and the model is told.
+    /// Fails calls whose arguments began and never became complete: such a call does not run, and the model
+    /// learns so.
     async fn fail_unfinished_inputs(&mut self, reason: FinishReason) -> Result<(), StepStop> {
         let text = unfinished(reason, self.setup.model.max_output);
         for (call_id, tool_name, repeated) in self.close_inputs(&text).await? {
@@ -173,7 +174,7 @@ impl Turn {
         Ok(())
     }
 
-    /// Closes a part that would grow beyond its bound and opens the next; gives the id to write under.
+    /// Closes a part that would exceed its limit and opens the next; returns the id to write under.
     async fn part_with_room(
         &self,
         kind: OpenPartKind,
@@ -205,14 +206,14 @@ impl Turn {
         Ok(stream.ours.clone())
     }
 
-    /// What is known of a call before its arguments are: its kind, and that some are not shown at all.
+    /// Adds what is known of a call before its arguments are: its kind, and whether clients see it at all.
     fn decorate(&self, tool_name: &str, rest: &mut Rest) {
         let Some(tool) = self.setup.tools.find(tool_name) else { return };
         rest.set_tool_metadata(only_own(tool.spec().presentation()));
     }
 }
 
-/// Whether anything of the answer is recorded. A part that was opened and is still silent is not.
+/// Whether any of the answer is recorded. A part that was opened and is still silent is not.
 #[derive(PartialEq, Eq)]
 enum AnswerProgress {
     Nothing,
@@ -228,7 +229,7 @@ fn cut() -> ModelError {
     }
 }
 
-/// Why arguments have no end, and what to do about it.
+/// Why arguments are incomplete, and what to do about it.
 fn unfinished(reason: FinishReason, max_output: u64) -> String {
     match reason {
         FinishReason::Length => {
@@ -251,7 +252,7 @@ fn unfinished(reason: FinishReason, max_output: u64) -> String {
     }
 }
 
-/// Arguments that are nearly JSON arrive as a string.
+/// Arguments that are nearly JSON arrive as a string: repairs them.
 fn as_meant(input: Value) -> Value {
     match input {
         Value::String(text) => repaired(&text).unwrap_or(Value::String(text)),
@@ -259,7 +260,7 @@ fn as_meant(input: Value) -> Value {
     }
 }
 
-/// Arguments that are no JSON arrive as a string; a tool wants an object.
+/// Arguments that are no JSON arrive as a string, but a tool needs an object.
 pub(super) fn as_object(input: &Value) -> Result<&Value, String> {
     match input {
         Value::Object(_) => Ok(input),
@@ -273,7 +274,8 @@ pub(super) fn as_object(input: &Value) -> Result<&Value, String> {
 const ESCAPES: &str =
     "\nIn a JSON string write a line end as \\n, a tab as \\t, a quote as \\\" and a backslash as \\\\";
 
-/// What is wrong with a text that had to be JSON, and where: the beginning of a long one says nothing.
+/// What is wrong with a text that had to be JSON, with the text around the error: the beginning of a long text
+/// would not help.
 fn not_json(text: &str) -> String {
     const BEFORE: usize = 120;
     const BEHIND: usize = 60;
@@ -282,7 +284,7 @@ fn not_json(text: &str) -> String {
         Ok(_) => return format!("the arguments must be a JSON object, not a text: {}", excerpt(text)),
     };
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    // The last byte that was read, or the end.
+    // The last byte that the parser read, or the end.
     let fault = match error.is_eof() {
         true => text.len(),
         false => text.floor_char_boundary((before + error.column().saturating_sub(1)).min(text.len())),

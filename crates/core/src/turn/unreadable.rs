@@ -1,4 +1,4 @@
-//! How a call looks that can't be read or understood.
+//! The presentation of a call that can't be read or understood.
 
 use super::Turn;
 use crate::legible::legible_line;
@@ -7,7 +7,7 @@ use crate::ports::tool::Presentation;
 use crate::toolbox::NO_SUCH_TOOL;
 
 impl Turn {
-    /// How a call looks whose arguments can't be read.
+    /// The presentation of a call whose arguments can't be read.
     pub(super) fn unreadable_shown(&self, tool_name: &str, why: &str) -> Presentation {
         let bare = self
             .setup
@@ -18,14 +18,14 @@ impl Turn {
     }
 }
 
-/// The title of a call that was not understood: the tool, and why.
+/// The title of a call that was not understood: the tool and the reason.
 pub(super) fn failed_title(tool_name: &str, why: &str) -> String {
     if why.starts_with(NO_SUCH_TOOL) {
-        // Which there are is told in its result.
+        // Its result lists the known tools.
         return format!("{} (unknown tool)", legible_line(tool_name));
     }
     let why = why.strip_prefix(tool_name).and_then(|why| why.strip_prefix(": ")).unwrap_or(why);
-    // The example is for the model.
+    // The example is only for the model.
     let why = why.split(", for example ").next().unwrap_or(why);
     let line = legible_line(why.lines().next().unwrap_or_default());
     let mut shown: String = line.chars().take(CALL_TITLE_CHARACTERS).collect();

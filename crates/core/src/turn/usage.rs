@@ -1,7 +1,8 @@
-//! What a step used: told to the client, kept on the message and summed on the session. Counts nothing itself.
+//! Records what a step used: tells the client, stores it in the message and adds it to the session. Counts
+//! nothing itself.
 //!
-//! Cost is the sum over the steps whose price is known; it is told from the first of them on. A step that
-//! was not counted adds nothing to any sum: only its context is estimated, and marked so.
+//! The cost is the sum over the steps whose price is known; clients get it from the first such step on. A step
+//! without counts adds nothing to any sum: only its context is estimated, and marked as an estimate.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +17,7 @@ use crate::ports::compaction::Compacted;
 use crate::ports::model::Usage;
 use crate::ports::store::{Change, SessionPatch, StoreError, UsageTotals};
 
-/// What the answer under way has used so far, as its message has it.
+/// What the current answer has used so far, as in its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct TurnUsage {
     pub(crate) tokens: Usage,
@@ -31,7 +32,7 @@ impl TurnUsage {
         metadata
     }
 
-    /// What a message says of it.
+    /// Reads it from a message.
     pub(crate) fn of_metadata(metadata: &MessageMeta) -> Self {
         Self { tokens: metadata.usage().unwrap_or_default(), cost_usd: metadata.cost_usd() }
     }
@@ -55,17 +56,17 @@ impl TurnUsage {
     }
 }
 
-/// What a session has cost. Why shared: each turn adds to it, and one that crashes must not take the sum along.
+/// The cost of a session. Why shared: each turn adds to it, and if a turn crashes the sum must survive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SessionCost(Arc<Mutex<f64>>);
 
 impl SessionCost {
-    /// As the store has it.
+    /// Sets the stored sum.
     pub(crate) fn set(&self, cost_usd: f64) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = cost_usd;
     }
 
-    /// The sum with this step. `None` while no step had a price.
+    /// Adds a step and returns the sum. `None` while no step had a price.
     pub(crate) fn add(&self, step: Option<f64>) -> Option<f64> {
         let mut spent = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *spent = to_nano(*spent + step.unwrap_or_default());
@@ -74,7 +75,7 @@ impl SessionCost {
 }
 
 impl Turn {
-    /// Records what a step used; `said` are the bytes it streamed.
+    /// Records what a step used; `said` is the number of bytes it streamed.
     pub(super) fn record_usage(&mut self, tokens: Usage, said: u64) -> Result<(), StoreError> {
         let model = &self.setup.model;
         let counted = tokens != Usage::default();
@@ -101,8 +102,8 @@ impl Turn {
         self.journal.record_with(&self.author, chunks, changes)
     }
 
-    /// Records what making room used. It says nothing about the context: the next step does. `writer`: the
-    /// model that the message is to name.
+    /// Records what compaction used. Says nothing about the context, which the next step does. `writer`: the
+    /// model that the message names.
     pub(super) fn record_compaction(
         &mut self,
         made: Chunk,
@@ -121,7 +122,7 @@ impl Turn {
         self.journal.record_with(&self.author, vec![made], changes)
     }
 
-    /// On the session, and on the message with every step: whatever becomes of the turn, what it used is known.
+    /// Changes the session and, with every step, the message: whatever happens to the turn, its usage is known.
     fn usage_changes(&self, step: &TurnUsage) -> Vec<Change> {
         let now = self.hub.ports.clock.now_ms();
         let patch =
@@ -146,7 +147,7 @@ pub(crate) fn counts(usage: &Usage) -> Value {
     })
 }
 
-/// Sums of binary fractions drift; no provider bills below a billionth of a dollar.
+/// Sums of binary fractions drift; no provider charges less than a billionth of a dollar.
 fn to_nano(dollars: f64) -> f64 {
     (dollars * 1e9).round() / 1e9
 }

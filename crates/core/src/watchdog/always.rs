@@ -1,5 +1,5 @@
-//! What an "always" answer to a call means: rules as wide as what was asked for, and their name. Stores
-//! nothing.
+//! What an "always" answer to a call means: rules that cover no more than the question did, and their name.
+//! Stores nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use crate::scope::{AccessReach, is_grantable, reach};
 pub struct Always {
     /// In words: `cargo test …`, `changes to /w/a.txt`.
     pub name: String,
-    /// Granted to the session when it is allowed.
+    /// Directories to grant to the session if the answer allows.
     pub directories: Vec<PathBuf>,
     subjects: Vec<AlwaysSubject>,
 }
@@ -30,7 +30,7 @@ struct AlwaysSubject {
 }
 
 impl Always {
-    /// The rules that such an answer makes.
+    /// The rules that this answer makes.
     pub fn rules(&self, action: Action) -> Vec<Rule> {
         let rule = |subject: &AlwaysSubject| Rule::new(&subject.permission, &subject.pattern, action);
         self.subjects.iter().map(rule).collect()
@@ -38,8 +38,7 @@ impl Always {
 }
 
 impl Judge<'_> {
-    /// `None` where it would not hold: the same call would be asked for again, or its meaning could
-    /// not be read.
+    /// `None` if it would have no effect: the same call would ask again, or its meaning can't be read.
     pub fn always(&self, matter: &Matter<'_>) -> Option<Always> {
         let mut subjects: Vec<AlwaysSubject> = Vec::new();
         let asked = matter.accesses.iter().flat_map(|access| self.asked_for(access, matter.tool));
@@ -59,8 +58,8 @@ impl Judge<'_> {
         self.would_hold(&always, matter).then_some(always)
     }
 
-    /// What "always" means when it shall cover every change to files of the workspace; `None` where the
-    /// call asks for anything else, or still would.
+    /// What "always" means if it has to cover every change to files of the workspace; `None` if the call asks
+    /// for anything else, or would still ask.
     pub(crate) fn always_edits(&self, matter: &Matter<'_>) -> Option<Always> {
         let is_edit = |subject: &AlwaysSubject| subject.permission == EDIT;
         let lies_inside = |access: &Access| match reach(access, self.workspace, self.granted) {
@@ -80,9 +79,9 @@ impl Judge<'_> {
         (only_edits && self.would_hold(&always, matter)).then_some(always)
     }
 
-    /// Plays it: after the answer the same call has to pass, or to be refused.
+    /// Checks it: with the answer, the same call has to pass, or to be refused.
     fn would_hold(&self, always: &Always, matter: &Matter<'_>) -> bool {
-        // Nothing that holds other people's things is what one call asks for.
+        // One call can't have asked for a place that holds other people's files.
         if !always.directories.iter().all(|place| is_grantable(place, self.workspace)) {
             return false;
         }
@@ -95,7 +94,7 @@ impl Judge<'_> {
             && verdict(&after(Action::Deny), self.granted) == Action::Deny
     }
 
-    /// What of an access is asked for.
+    /// The parts of an access that need an answer.
     fn asked_for(&self, access: &Access, tool: &str) -> Vec<AlwaysSubject> {
         let outside = match reach(access, self.workspace, self.granted) {
             AccessReach::Outside(directory) => Some(directory),
@@ -114,7 +113,7 @@ impl Judge<'_> {
             }
             (Access::ReadPath(path) | Access::WritePath(path), Some(directory)) => {
                 if asks(self.access(access, tool).action) {
-                    // An answer about its directory is none about a secret in it.
+                    // An answer about a directory does not cover a secret in it.
                     subjects.push(match self.rules.asks_by_itself(permission(access), &subject(access)) {
                         Some(_) => AlwaysSubject::of_file(access, path),
                         None if directory == *path => AlwaysSubject::at(permission(access), path),
@@ -143,7 +142,7 @@ impl AlwaysSubject {
         Self { permission: BASH.to_owned(), pattern, name }
     }
 
-    /// Nobody reads more than this before they say "always".
+    /// Too long for a person to read before answering "always".
     fn is_too_long(&self) -> bool {
         self.pattern.chars().count() > RULE_CHARACTERS
     }
@@ -158,7 +157,7 @@ impl AlwaysSubject {
         Self { permission: permission.to_owned(), pattern, name }
     }
 
-    /// A place that is granted by itself: a file, or a directory with all below it.
+    /// A single place to grant: a file, or a directory with everything below it.
     fn at(permission: &str, path: &Path) -> Self {
         let shown = path.display();
         let name = match permission {

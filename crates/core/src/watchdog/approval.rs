@@ -1,17 +1,17 @@
-//! How much happens without asking, and what holds commands without a question. Judges nothing.
+//! How much runs without a question, and what contains commands that do. Judges nothing.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// How much happens without asking.
+/// How much runs without a question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approval {
-    /// Reading passes, all else asks.
+    /// Only reading; everything else asks.
     #[default]
     Ask,
-    /// Changes to files within the roots pass too.
+    /// Also changes to files within the roots.
     Edits,
-    /// Nothing asks. What is refused stays refused.
+    /// Everything. Refusals still apply.
     All,
 }
 
@@ -19,7 +19,7 @@ impl Approval {
     /// Every level, the strictest first.
     pub const ALL: [Self; 3] = [Self::Ask, Self::Edits, Self::All];
 
-    /// As configurations and clients name it.
+    /// The name that configurations and clients use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ask => "ask",
@@ -28,28 +28,28 @@ impl Approval {
         }
     }
 
-    /// The level of that name.
+    /// The level with that name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|approval| approval.as_str() == text)
     }
 }
 
-/// What holds commands that run without a question.
+/// What contains commands that run without a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Containment {
     /// A sandbox with a file system and processes of its own.
     Full,
-    /// Rules of the kernel that can't except anything from a writable directory and leave processes visible:
-    /// somebody has to look at each command all the same.
+    /// Rules of the kernel that can't exclude anything from a writable directory and leave processes visible: a
+    /// person still has to check each command.
     Reduced,
-    /// Nothing does, so somebody has to look at each of them.
+    /// Nothing, so a person has to check each command.
     None,
-    /// Nothing does, and the user said that nothing shall.
+    /// Nothing, because the user wants it so.
     ExplicitlyOff,
 }
 
 impl Containment {
-    /// Whether this much may happen here without asking; the error says why not.
+    /// Whether this level is possible here; the error says why not.
     pub fn permit(self, approval: Approval) -> Result<(), &'static str> {
         match (approval, self) {
             (Approval::Ask | Approval::Edits, _) | (Approval::All, Self::Full | Self::ExplicitlyOff) => {
@@ -66,7 +66,7 @@ impl Containment {
         }
     }
 
-    /// Why each command that no rule of the user lets pass has to be asked about; `None`: it need not.
+    /// Why each command that no user rule allows has to ask; `None`: it need not.
     pub(crate) fn wants_a_look(self) -> Option<&'static str> {
         match self {
             Self::Full | Self::ExplicitlyOff => None,
@@ -76,30 +76,30 @@ impl Containment {
     }
 }
 
-/// What holds commands on a host, found out when it is first asked for: looking for a sandbox starts processes,
-/// and a host has to answer before that.
+/// What contains commands on a host, determined on first use: probing for a sandbox starts processes, and a
+/// host has to answer before that.
 #[derive(Clone)]
 pub struct HostContainment(Arc<LazyLock<Containment, Probe>>);
 
 type Probe = Box<dyn FnOnce() -> Containment + Send>;
 
 impl HostContainment {
-    /// The first one who asks waits for `look`.
+    /// The first caller waits for `look`.
     pub fn found_by(look: impl FnOnce() -> Containment + Send + 'static) -> Self {
         Self(Arc::new(LazyLock::new(Box::new(look))))
     }
 
-    /// What there is; the first who asks waits.
+    /// The containment; the first caller waits.
     pub fn get(&self) -> Containment {
         **self.0
     }
 
-    /// What has been found; `None` before the first question.
+    /// The containment, if it was determined; `None` before first use.
     pub fn known(&self) -> Option<Containment> {
         LazyLock::get(&self.0).copied()
     }
 
-    /// As `Containment::permit`; asks only where the answer hangs on it.
+    /// Like `Containment::permit`; determines the containment only if the answer depends on it.
     pub fn permit(&self, approval: Approval) -> Result<(), &'static str> {
         match approval {
             Approval::Ask | Approval::Edits => Ok(()),
@@ -111,7 +111,7 @@ impl HostContainment {
 impl From<Containment> for HostContainment {
     fn from(containment: Containment) -> Self {
         let hold = Self::found_by(move || containment);
-        // There is nothing to wait for: it is known from the start.
+        // Known from the start, so this never waits.
         hold.get();
         hold
     }

@@ -1,4 +1,4 @@
-//! What rules keep from being read, for tools that find files by themselves. Judges no call.
+//! Which files rules protect from reading, for tools that search for files. Judges no calls.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,29 +8,29 @@ use super::judge::passes_under_all;
 use super::rule::{Action, READ, Scope};
 use super::rulebook::{Rulebook, RulebookEntry};
 
-/// The rules, where one of them keeps something from being read.
+/// The rules, if one of them protects something from reading.
 #[derive(Clone, Debug)]
 pub struct ReadRules {
-    /// Those of the session, and of the sessions that it works for: each of them may keep something.
+    /// The rules of the session and of the sessions above it: each may protect something.
     books: Arc<[Arc<Rulebook>]>,
     approval: Approval,
 }
 
 impl ReadRules {
-    /// `None` where everything within reach may be read.
+    /// `None` if everything within reach may be read.
     pub fn of(books: &[Arc<Rulebook>], approval: Approval) -> Option<Self> {
         let closes = |entry: &RulebookEntry| closes(entry, approval);
         let some_close = books.iter().any(|rules| rules.has_some(READ, closes));
         some_close.then(|| Self { books: books.into(), approval })
     }
 
-    /// Whether a file must not be shown by a call that was let into `directory`: denied, or asked for by
-    /// another rule than the one under which the directory itself was.
+    /// Whether a call that may use `directory` must not show a file: because it is denied, or because another
+    /// rule asks about it than about the directory itself.
     pub fn keeps(&self, file: &Path, directory: &Path) -> bool {
         self.keeper(file, directory).is_some()
     }
 
-    /// Whether reading this file, by itself, would be asked for or denied.
+    /// Whether reading this file alone would ask or be denied.
     pub fn closes(&self, file: &Path) -> bool {
         let closed = |rules: &Arc<Rulebook>| {
             let entry = rules.decide(READ, &file.to_string_lossy());
@@ -39,7 +39,7 @@ impl ReadRules {
         self.books.iter().any(closed)
     }
 
-    /// Whether this file is passed over.
+    /// Whether a search has to skip this file.
     pub fn denies(&self, file: &Path) -> bool {
         let denied = |rules: &Arc<Rulebook>| {
             let entry = rules.decide(READ, &file.to_string_lossy());
@@ -48,7 +48,7 @@ impl ReadRules {
         self.books.iter().any(denied)
     }
 
-    /// The same as `keeps`, and whose rule it is.
+    /// Like `keeps`, with the origin of the rule.
     pub fn keeper(&self, file: &Path, directory: &Path) -> Option<ReadRuleOrigin> {
         self.books.iter().find_map(|rules| self.keeper_of(rules, file, directory))
     }
@@ -65,12 +65,12 @@ impl ReadRules {
     }
 }
 
-/// Whose rule keeps a file.
+/// The origin of the rule that protects a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadRuleOrigin {
-    /// Our own about what usually holds secrets.
+    /// Our built-in rules about files that usually hold secrets.
     BuiltIn,
-    /// One of the user or of the agent.
+    /// A rule of the user or of the agent.
     Rule,
 }
 

@@ -1,4 +1,4 @@
-//! Judges one call: what it touches against the grant, the rules, the approval and what holds commands. Records
+//! Judges one call: compares what it touches with grants, rules, approval level and containment. Records
 //! nothing.
 
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use super::verdict::{Reason, Verdict};
 use crate::ports::tool::{Access, CommandNature, Effect, NetworkGrant, Workspace, WriteGrant};
 use crate::scope::{AccessReach, is_grantable, reach};
 
-/// A host that is not known before the command runs.
+/// A host that is unknown until the command runs.
 pub(super) const ANY_HOST: &str = "*";
 
-/// How the reason ends where an agent runs no other commands; its own words may follow.
+/// The end of the reason if an agent may run no other commands; the agent's own text may follow.
 pub(crate) const READING_COMMANDS_RUN: &str = "only commands that read run";
 
-/// Which commands an agent may run at all, whatever rules, approvals and answers say.
+/// Which commands an agent may run at all, whatever rules, approval level and answers say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Commands {
-    /// Whatever rules let pass.
+    /// Whatever rules allow.
     #[default]
     Any,
-    /// Those that are known to read only, without the network.
+    /// Those known to read only, without the network.
     OnlyReading,
 }
 
@@ -50,26 +50,26 @@ pub struct Matter<'a> {
     pub accesses: &'a [Access],
 }
 
-/// What became of a call.
+/// The result of judging a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judged {
     /// Whether it runs, and why.
     pub verdict: Verdict,
-    /// Directories outside the session's own that it would touch.
+    /// Directories outside the session's own that the call would touch.
     pub outside: Vec<PathBuf>,
-    /// Those of them that the call needs granted if it runs.
+    /// Those of them that the call needs granted in order to run.
     pub grants: Vec<PathBuf>,
-    /// What rules say; the answer of a person may grant more.
+    /// What rules grant; a person's answer may grant more.
     pub network: NetworkGrant,
     /// The same for changes by the call's processes.
     pub writes: WriteGrant,
 }
 
 impl Judge<'_> {
-    /// The verdict about a call. Depends on nothing but what is given.
+    /// The verdict on a call. Depends only on its arguments.
     pub fn judge(&self, matter: &Matter<'_>) -> Judged {
         let touched = matter.accesses.iter().map(|access| self.access(access, matter.tool));
-        // Of two that say as much, what is touched is the reason.
+        // Between equal verdicts, the one about an access gives the reason.
         let verdict = match touched.reduce(Verdict::or_stricter) {
             Some(touched) => touched.or_stricter(self.tool(matter)),
             None => self.tool(matter),
@@ -84,7 +84,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Of the directories granted for the session those that may be changed too.
+    /// The directories granted for the session that calls may also change.
     pub fn writable(&self) -> Vec<PathBuf> {
         let may_change = |path: &&PathBuf| self.rules.allows(EDIT, &path.to_string_lossy());
         self.granted.iter().filter(may_change).cloned().collect()
@@ -94,7 +94,7 @@ impl Judge<'_> {
         PatternBase { root: &self.workspace.root, home: self.workspace.guarded.home() }
     }
 
-    /// The tool itself, whatever it touches.
+    /// Judges the tool itself, whatever it touches.
     pub(super) fn tool(&self, matter: &Matter<'_>) -> Verdict {
         let may_do_anything = matter.accesses.is_empty() && matter.effect == Effect::Mutates;
         match (self.rules.decide_tool(matter.tool), self.approval) {
@@ -129,7 +129,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A rule about the path reaches there; one about the tool does not.
+    /// A rule about the path can allow a place outside; a rule about the tool can't.
     pub(super) fn outside_path(&self, permission: &str, path: &Path, directory: &Path) -> Verdict {
         let lies_outside =
             |action| Verdict::new(action, Reason::Outside { directory: directory.to_path_buf() });
@@ -145,13 +145,13 @@ impl Judge<'_> {
         }
     }
 
-    /// The user said that nothing shall hold commands: then nothing else that passes unasked does either.
+    /// Whether the user wants no containment at all: then nothing is refused for lack of a grant either.
     fn is_unheld(&self) -> bool {
         self.containment.get() == Containment::ExplicitlyOff
     }
 
-    /// What `all` makes of something that would be asked for. It asks for nothing, and grants nothing: a host
-    /// is no more within reach than before.
+    /// The verdict of approval level `all` on an access that would otherwise ask. It asks nothing and grants
+    /// nothing: a host is no more within reach than before.
     fn under_all(&self, access: &Access) -> Verdict {
         match access {
             Access::Network { host } if !self.is_unheld() => {
@@ -185,9 +185,10 @@ impl Judge<'_> {
                 self.under_all(access)
             }
             Action::Ask => as_it_says,
-            // No rule lets pass what was not understood.
+            // No rule can allow what was not understood.
             Action::Allow if unclear(access).is_some() => self.by_default(access),
-            // Where nothing holds commands it takes the word of the user, and a manifest is not.
+            // Without containment a command needs the user's permission, and a manifest does not speak for the
+            // user.
             Action::Allow if entry.scope == Scope::Manifest && self.wants_a_look(access).is_some() => {
                 self.by_default(access)
             }
@@ -195,7 +196,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What holds without a rule.
+    /// The verdict if no rule matches.
     fn by_default(&self, access: &Access) -> Verdict {
         if self.may_hide_what_is_denied(access) {
             let why = match unclear(access) {
@@ -236,7 +237,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A directory that was granted later is no root: it may have been granted for reading.
+    /// A directory granted later is no root: it may have been granted only for reading.
     fn is_in_roots(&self, path: &Path) -> bool {
         self.workspace.roots().any(|root| path.starts_with(root))
     }
@@ -248,7 +249,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Nobody can tell whether a rule that denies would have matched.
+    /// It is unknown whether a denying rule would match.
     fn may_hide_what_is_denied(&self, access: &Access) -> bool {
         match access {
             Access::Command(_) => unclear(access).is_some() && self.denies_some(BASH),
@@ -261,8 +262,8 @@ impl Judge<'_> {
         self.rules.has_some(permission, |entry| entry.rule.action == Action::Deny)
     }
 
-    /// All places outside, and those that have to be granted. Commands can read everything but secrets anyway:
-    /// what they are granted they could write with all below it, so they get no more than they say they write.
+    /// All places outside, and those that need a grant. Commands can read everything but secrets anyway, and
+    /// could write everything below a granted directory, so they are granted only what they say they write.
     fn outside(&self, accesses: &[Access]) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let runs_commands = accesses.iter().any(|access| matches!(access, Access::Command(_)));
         let (mut outside, mut grants) = (Vec::new(), Vec::new());
@@ -283,8 +284,8 @@ impl Judge<'_> {
         (outside, grants)
     }
 
-    /// A call whose commands pass by default alone passes as one that only reads. A rule about reading is no
-    /// word for a change.
+    /// A call whose commands pass only by default passes as one that only reads. A rule about reading does not
+    /// allow changes.
     fn writes(&self, matter: &Matter<'_>) -> WriteGrant {
         let mut reasons = matter.accesses.iter().filter_map(|access| match access {
             Access::Command(_) | Access::WritePath(_) => Some(self.inside(access, matter.tool).reason),
@@ -298,13 +299,13 @@ impl Judge<'_> {
         }
     }
 
-    /// A rule that lets one file pass does not make its directory writable.
+    /// A rule that allows one file does not make its directory writable.
     fn narrowed(&self, path: &Path, place: &Path) -> PathBuf {
         let allows = |path: &Path| self.rules.allows(EDIT, &path.to_string_lossy());
         if allows(path) && !allows(place) { path.to_owned() } else { place.to_owned() }
     }
 
-    /// Granted by rules alone: each host that is named, or any host at all. No question is no grant.
+    /// What rules alone grant: each named host, or any host at all. Passing without a question is not a grant.
     fn network(&self, accesses: &[Access]) -> NetworkGrant {
         let everywhere = || self.rules.allows(NETWORK, ANY_HOST) && !self.denies_some(NETWORK);
         let of_rules = |host: &str| match host {
@@ -319,7 +320,7 @@ impl Judge<'_> {
 }
 
 impl Judged {
-    /// What a call may reach that a person allowed: they have seen the hosts it names.
+    /// What a call may reach that a person allowed: they have seen the hosts that it names.
     pub(crate) fn network_once_allowed(&self, accesses: &[Access]) -> NetworkGrant {
         let by_answer = |host: &str| match host {
             ANY_HOST => NetworkGrant::Granted,
@@ -336,7 +337,8 @@ fn hosts(accesses: &[Access]) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What git obeys is no file of the workspace: a changed `HEAD` or `commondir` can make it run something.
+/// Files that git obeys do not count as files of the workspace: a changed `HEAD` or `commondir` can make git
+/// run something.
 fn is_of_git(path: &Path) -> bool {
     path.components().any(|name| name.as_os_str().eq_ignore_ascii_case(".git"))
 }
@@ -354,7 +356,7 @@ pub(super) fn permission(access: &Access) -> &'static str {
     }
 }
 
-/// What the patterns of rules are matched against.
+/// The text that the patterns of rules match.
 pub(super) fn subject(access: &Access) -> String {
     match access {
         Access::ReadPath(path) | Access::WritePath(path) => path.to_string_lossy().into_owned(),
@@ -363,7 +365,7 @@ pub(super) fn subject(access: &Access) -> String {
     }
 }
 
-/// Why it is not known what it is.
+/// Why the access is unclear, if it is.
 fn unclear(access: &Access) -> Option<&str> {
     match access {
         Access::Command(command) => match &command.nature {

@@ -1,4 +1,4 @@
-//! The localhost of a sandbox: a command in the full one has its own. Judges nothing else.
+//! The localhost of a sandbox: a command in the full sandbox has its own. Judges nothing else.
 
 use std::net::IpAddr;
 
@@ -8,8 +8,8 @@ use super::rule::{BASH, NETWORK};
 use crate::ports::tool::Access;
 
 impl Judge<'_> {
-    /// Where no question is asked and no rule speaks of it, a command may reach its own localhost. It gets no
-    /// network for it.
+    /// If no question is asked and no rule mentions it, a command may reach its own localhost, which gives it
+    /// no network.
     pub(super) fn stays_in_its_sandbox(&self, access: &Access, tool: &str) -> bool {
         let Access::Network { host } = access else { return false };
         let is_alone = self.approval == Approval::All && self.containment.get() == Containment::Full;

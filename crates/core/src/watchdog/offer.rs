@@ -1,5 +1,5 @@
-//! What "always" would mean for one command, in a pattern and in words. Pure, so that the rule an answer makes
-//! and the commands it covers are found by the same words.
+//! What "always" would mean for one command, as a pattern and in words. Pure, so that the rule of an answer and
+//! the commands it covers are derived in the same way.
 
 use super::pattern::escaped;
 use crate::limits::ALWAYS_NAME_CHARACTERS;
@@ -13,12 +13,12 @@ pub(super) struct AlwaysOffer {
 }
 
 impl AlwaysOffer {
-    /// The words that say what a command is, with anything behind them; where none do, this line with this
-    /// input only.
+    /// The words that say what a command does, with anything after them; if there are none, only this line with
+    /// this input.
     pub(super) fn of(command: &CommandAccess) -> Self {
         match (command.prefix, &command.input) {
             (0, Some(input)) => {
-                // No command line holds a NUL: no words read like a line with an input.
+                // A command line contains no NUL, so no words can look like a line with an input.
                 let pattern = escaped(&format!("{}\0{input}", command.line()));
                 Self { pattern, name: this_line(&with_input(&command.line(), input)) }
             }
@@ -34,7 +34,7 @@ impl AlwaysOffer {
     }
 }
 
-/// A line with its input as people write it: what another command prints comes before a bar.
+/// A line with its input in the form that people write: the output of another command stands before a bar.
 fn with_input(line: &str, input: &str) -> String {
     match input.strip_prefix("< <(").and_then(|input| input.strip_suffix(')')) {
         Some(source) => format!("{source} | {line}"),
@@ -42,15 +42,15 @@ fn with_input(line: &str, input: &str) -> String {
     }
 }
 
-/// The name of a rule about one line. A long one is told by its beginning: the whole of it is the title of what
-/// is asked.
+/// The name of a rule about one line. Of a long line it shows only the beginning: the question's title has all
+/// of it.
 fn this_line(line: &str) -> String {
     let length = line.chars().count();
     if length <= ALWAYS_NAME_CHARACTERS {
         return format!("`{line}`");
     }
     let beginning: String = line.chars().take(ALWAYS_NAME_CHARACTERS).collect();
-    // Not "…" alone, which means anything behind it.
+    // Not "…" alone, which would mean anything after it.
     format!("only this line of {length} characters: `{beginning}`…")
 }
 

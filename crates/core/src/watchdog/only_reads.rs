@@ -1,4 +1,4 @@
-//! What keeps a call from an agent whose commands only read, in words. Judges nothing else.
+//! Why a call is refused to an agent whose commands only read. Judges nothing else.
 
 use super::judge::ANY_HOST;
 use super::rule::BASH;
@@ -6,7 +6,8 @@ use crate::legible::legible_path;
 use crate::limits::REFUSED_COMMAND_CHARACTERS;
 use crate::ports::tool::{Access, CommandNature};
 
-/// What of a command an agent may not do whose commands only read. What other tools touch is judged as ever.
+/// What a command does beyond reading, for agents whose commands only read. Accesses of other tools are judged
+/// as usual.
 pub(super) fn more_than_reads(access: &Access, tool: &str) -> Option<String> {
     match access {
         Access::Command(command) => {
@@ -27,7 +28,7 @@ pub(super) fn more_than_reads(access: &Access, tool: &str) -> Option<String> {
     }
 }
 
-/// The beginning of a line: what it is about, not all it says.
+/// The beginning of a line, which shows what it is about.
 fn shortened(line: &str) -> String {
     let mut shown: String = line.chars().take(REFUSED_COMMAND_CHARACTERS).collect();
     if shown.len() < line.len() {

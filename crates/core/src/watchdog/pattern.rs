@@ -1,42 +1,42 @@
 //! What the pattern of a rule matches, and how specific it is. Knows no rules.
 //!
-//! `*` fits any run of characters, also for none and across blanks and slashes; `\` takes the next
-//! character literally. Where a pattern ends in ` *` (commands) or `/*` (paths), what comes before it matches
-//! by itself too: `cargo test *` is `cargo test` with or without arguments, and never `cargo testament`.
+//! `*` matches any run of characters, also an empty one, and across blanks and slashes; `\` takes the next
+//! character literally. If a pattern ends in ` *` (commands) or `/*` (paths), the part before it also matches
+//! by itself: `cargo test *` is `cargo test` with or without arguments, and never `cargo testament`.
 
 use std::cmp::Reverse;
 use std::path::Path;
 
-/// What lies between the pieces has been a run of `*`.
+/// The pieces are the literal texts between runs of `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Never empty. One piece: the whole text.
+    /// Never empty. A single piece has to match the whole text.
     pieces: Vec<String>,
-    /// Matches by itself: what comes before the last separator.
+    /// Also matches by itself: the part before the last separator.
     stem: Option<String>,
 }
 
-/// What relative patterns of paths are relative to.
+/// The base of relative path patterns.
 #[derive(Clone, Copy, Debug)]
 pub struct PatternBase<'a> {
-    /// Where relative patterns begin.
+    /// The directory in which relative patterns begin.
     pub root: &'a Path,
-    /// What `~` stands for.
+    /// The directory that `~` means.
     pub home: Option<&'a Path>,
 }
 
 impl Pattern {
-    /// Of a host or a name.
+    /// A pattern for a host or a name.
     pub fn of_name(text: &str) -> Self {
         Self { pieces: pieces(text), stem: None }
     }
 
-    /// Of a simple command.
+    /// A pattern for a simple command.
     pub fn of_command(text: &str) -> Self {
         Self::with_optional_tail(text, ' ')
     }
 
-    /// Of a path, absolute or relative to the ground.
+    /// A pattern for a path, absolute or relative to the ground.
     pub fn of_path(text: &str, ground: PatternBase<'_>) -> Self {
         Self::with_optional_tail(&lifted(text, ground), '/')
     }
@@ -51,7 +51,7 @@ impl Pattern {
         Self { pieces, stem }
     }
 
-    /// Whether the whole text fits.
+    /// Whether the whole text matches.
     pub fn matches(&self, text: &str) -> bool {
         if self.stem.as_deref() == Some(text) {
             return true;
@@ -62,7 +62,8 @@ impl Pattern {
             [first, middle @ .., last] => {
                 let Some(rest) = text.strip_prefix(first.as_str()) else { return false };
                 let Some(mut rest) = rest.strip_suffix(last.as_str()) else { return false };
-                // The first place is the best one for each: it leaves the most for those behind it.
+                // The first possible place is the best for each piece: it leaves the most text for those after
+                // it.
                 for piece in middle {
                     let Some(at) = rest.find(piece.as_str()) else { return false };
                     rest = &rest[at + piece.len()..];
@@ -72,7 +73,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it matches one text only.
+    /// Whether it matches only one text.
     pub(super) fn is_literal(&self) -> bool {
         self.pieces.len() == 1 && self.stem.is_none()
     }
@@ -85,7 +86,7 @@ impl Pattern {
     }
 }
 
-/// So that a pattern matches exactly this text.
+/// Escapes a text, so that the pattern matches exactly it.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('*', "\\*")
 }
@@ -103,7 +104,7 @@ fn pieces(pattern: &str) -> Vec<String> {
                 after_star = true;
                 continue;
             }
-            // At the very end it means itself.
+            // At the very end a backslash means itself.
             '\\' => characters.next().unwrap_or('\\'),
             other => other,
         };
@@ -115,8 +116,8 @@ fn pieces(pattern: &str) -> Vec<String> {
     pieces
 }
 
-/// The pattern as one of absolute paths. `*` alone is every path; a directory with a slash at its end is what
-/// lies below it.
+/// The pattern as one for absolute paths. `*` alone is every path; a directory with a slash at its end means
+/// everything below it.
 fn lifted(text: &str, ground: PatternBase<'_>) -> String {
     let below = |directory: &Path, rest: &str| {
         let directory = escaped(&directory.to_string_lossy());
@@ -153,7 +154,7 @@ mod tests {
         Pattern::of_path(text, PatternBase { root: Path::new("/w/a*b"), home: Some(Path::new("/home/ada")) })
     }
 
-    /// Says the same as `matches` in the most obvious way.
+    /// Computes the same as `matches` in the most obvious way.
     fn naive(pattern: &[(char, bool)], text: &[char]) -> bool {
         match pattern.split_first() {
             None => text.is_empty(),
@@ -228,7 +229,7 @@ mod tests {
             let plain: Vec<char> = text.chars().collect();
             let expected = naive(&marks(&pattern), &plain);
             prop_assert_eq!(Pattern::of_name(&pattern).matches(&text), expected);
-            // A run of wildcards at the end is one.
+            // A run of wildcards at the end counts as one.
             let stem = pattern.strip_suffix('*').and_then(|rest| rest.trim_end_matches('*').strip_suffix(' '));
             let stem = stem.filter(|stem| !stem.is_empty() && !stem.contains(['*', '\\']));
             let expected = expected || stem == Some(text.as_str());

@@ -1,12 +1,12 @@
-//! The rules that are built in: reading what usually holds a project's secrets asks. From their table; looks at
-//! no file.
+//! The built-in rules: reading files that usually hold a project's secrets asks. Reads their table; does not
+//! look at files.
 
 use std::sync::LazyLock;
 
 use super::rule::{Action, READ, Rule};
 use crate::scope::name_fits as fits;
 
-/// One line of `project_secrets.txt`, which says what the columns mean.
+/// One line of `project_secrets.txt`, which explains its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Row {
     name: &'static str,
@@ -23,7 +23,7 @@ enum SecretKind {
 static TABLE: LazyLock<Vec<Row>> =
     LazyLock::new(|| include_str!("project_secrets.txt").lines().filter_map(row).collect());
 
-/// A line that is no row is found by the test below.
+/// A test below finds lines that are no rows.
 fn row(line: &'static str) -> Option<Row> {
     let line = line.trim();
     if line.is_empty() || line.starts_with('#') {
@@ -44,11 +44,11 @@ pub(super) fn rules() -> impl Iterator<Item = Rule> {
     secrets().map(|row| Rule::new(READ, row.name, Action::Ask))
 }
 
-/// Which of the rules a file falls under: the number in the order of `rules`.
+/// The rule that matches a file, as its number in the order of `rules`.
 pub(super) fn rule_of(path: &str) -> Option<usize> {
     let name = path.rsplit('/').next().unwrap_or(path);
     let lowered;
-    // Asked for every file of a search: most names have nothing to lower.
+    // Called for every file of a search: most names have no capitals to convert.
     let name = match name.chars().any(char::is_uppercase) {
         true => {
             lowered = name.to_lowercase();

@@ -1,12 +1,12 @@
-//! What a command may be called by who forbids it: the line itself, and what the same command is without the
-//! words that only change how it is started. Pure; for rules that deny or ask and for hooks, never for those
-//! that allow.
+//! The names under which a rule can forbid a command: the line itself, and the command without words that only
+//! change how it is started. Pure; for rules that deny or ask and for hooks, never for rules that allow.
 
 use crate::limits::COMMAND_READINGS;
 use crate::ports::tool::CommandAccess;
 
 /// The line first. `X=1 /usr/bin/../bin/git -C sub push` is also `git push`, and `git sub push`, because it is
-/// not known whether an option takes the next word: what is forbidden under any of these names is forbidden.
+/// not known whether an option takes the next word: a command is forbidden if a rule forbids any of these
+/// names.
 pub(crate) fn readings(command: &CommandAccess) -> Vec<String> {
     let mut readings = vec![command.line()];
     let words = command.words.as_slice();
@@ -31,8 +31,8 @@ fn is_assignment(word: &str) -> bool {
         && name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_')
 }
 
-/// Where the words that say what a program does may begin: at once, or behind options that come before them
-/// (`git --no-pager`, `docker --context x`, `cargo +nightly`).
+/// Where the words that say what a program does may begin: at once, or after options that precede them (`git
+/// --no-pager`, `docker --context x`, `cargo +nightly`).
 fn beginnings(arguments: &[String]) -> Vec<usize> {
     let is_option = |word: &String| word.starts_with(['-', '+']);
     let mut beginnings = vec![0];
@@ -42,7 +42,7 @@ fn beginnings(arguments: &[String]) -> Vec<usize> {
     {
         match is_option(word) {
             true => {}
-            // The value of the option before it, or already what the program is to do.
+            // Either the value of the previous option, or already what the program has to do.
             false if at > 0 && is_option(&arguments[at - 1]) => beginnings.push(at),
             false => break,
         }

@@ -1,4 +1,4 @@
-//! A rule as it is written and stored, and where it comes from. Matches nothing.
+//! A rule in its written and stored form, and its scope. Matches nothing.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::limits::RULE_CHARACTERS;
 use crate::tool_names::BUILTIN_TOOLS;
 
-/// What is done about a call.
+/// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -20,14 +20,14 @@ pub enum Action {
     Deny,
 }
 
-/// `permission` names the kind of access or a tool, `pattern` what it touches; `*` fits anything.
+/// `permission` names the kind of access or a tool, `pattern` what it touches; `*` matches anything.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Rule {
     /// `read`, `edit`, `bash`, `network` or the name of a tool.
     pub permission: String,
-    /// What it is about: a path, a command, a host; `*` stands for anything.
+    /// A path, a command or a host; `*` matches anything.
     pub pattern: String,
-    /// What is done.
+    /// What happens to a matching call.
     pub action: Action,
 }
 
@@ -35,37 +35,37 @@ pub struct Rule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// Our own, for what usually holds a project's secrets.
+    /// Built in, for files that usually hold a project's secrets.
     BuiltIn,
-    /// The agent's own.
+    /// Part of the agent's manifest.
     Manifest,
-    /// The user's, for every session.
+    /// Part of the user's configuration, for every session.
     Configuration,
-    /// Made by the answers of its user.
+    /// Made by answers of the session's user.
     Session,
 }
 
-/// Whether other scopes may loosen a rule of a manifest.
+/// Whether other scopes may loosen a manifest's rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Firmness {
-    /// They may.
+    /// Yes.
     #[default]
     Plain,
-    /// They may not: they can only be stricter.
+    /// No: other scopes can only be stricter.
     Pinned,
 }
 
-/// A rule of an agent.
+/// A rule of an agent's manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManifestRule {
     /// What it says.
     pub rule: Rule,
-    /// Whether others may loosen it.
+    /// Whether other scopes may loosen it.
     pub firmness: Firmness,
 }
 
-/// The rules that the answers in a session have made.
+/// The rules made by answers in a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Rule>);
 
@@ -74,13 +74,13 @@ pub(crate) const EDIT: &str = "edit";
 pub(super) const BASH: &str = "bash";
 pub(super) const NETWORK: &str = "network";
 
-/// Kinds of access. The tools of these names are judged by what they touch.
+/// Kinds of access. Tools with these names are judged by what they touch.
 pub(super) const ACCESSES: [&str; 4] = [READ, EDIT, BASH, NETWORK];
 
-/// Tools of others are named `mcp:SERVER:TOOL` and `agent:NAME:TOOL`.
+/// The prefixes of foreign tools: `mcp:SERVER:TOOL` and `agent:NAME:TOOL`.
 const OF_OTHERS: [&str; 2] = ["mcp:", "agent:"];
 
-/// What others call a permission, and what it is called here.
+/// Other programs' names for permissions, and our names.
 const OTHER_NAMES: [(&str, &str); 9] = [
     ("shell", BASH),
     ("sh", BASH),
@@ -93,7 +93,7 @@ const OTHER_NAMES: [(&str, &str); 9] = [
     ("host", NETWORK),
 ];
 
-/// The permission that is meant by a name that other programs have for it.
+/// The permission that another program's name means.
 pub fn meant_permission(name: &str) -> Option<&'static str> {
     OTHER_NAMES.into_iter().find(|(other, _)| *other == name).map(|(_, ours)| ours)
 }
@@ -102,7 +102,7 @@ impl Action {
     /// Every action.
     pub const ALL: [Self; 3] = [Self::Allow, Self::Ask, Self::Deny];
 
-    /// As configurations name it.
+    /// The name that configurations use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Allow => "allow",
@@ -111,14 +111,14 @@ impl Action {
         }
     }
 
-    /// The action of that name.
+    /// The action with that name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.as_str() == text)
     }
 }
 
 impl Scope {
-    /// Behind "a rule of".
+    /// The text after "a rule of".
     pub fn in_words(self) -> &'static str {
         match self {
             Self::BuiltIn => "attache for project secrets",
@@ -130,23 +130,23 @@ impl Scope {
 }
 
 impl Rule {
-    /// A rule as a configuration writes it.
+    /// A rule in the form of the configuration.
     pub fn new(permission: &str, pattern: &str, action: Action) -> Self {
         Self { permission: permission.to_owned(), pattern: pattern.to_owned(), action }
     }
 
-    /// Everything a rule can be about, as far as it has a fixed name.
+    /// Every permission with a fixed name.
     pub fn known_permissions() -> impl Iterator<Item = &'static str> {
         let others = BUILTIN_TOOLS.into_iter().filter(|name| !ACCESSES.contains(name));
         ACCESSES.into_iter().chain(others)
     }
 
-    /// Whether it is about what calls do, whatever tool does it.
+    /// Whether it is a kind of access, whatever tool is used.
     pub fn is_access(permission: &str) -> bool {
         ACCESSES.contains(&permission)
     }
 
-    /// Whether rules can be about this.
+    /// Whether rules can have this permission.
     pub fn is_known_permission(permission: &str) -> bool {
         let names_a_foreign_tool = |rest: &str| {
             rest.split_once(':').is_some_and(|(server, tool)| !server.is_empty() && !tool.is_empty())
@@ -162,7 +162,7 @@ impl Rule {
         self.permission == READ || self.permission == EDIT
     }
 
-    /// What is wrong with the pattern as somebody wrote it.
+    /// What is wrong with a user's pattern.
     pub fn check_pattern(&self) -> Result<(), String> {
         let pattern = self.pattern.as_str();
         if pattern.is_empty() {
@@ -188,29 +188,29 @@ impl fmt::Display for Rule {
 }
 
 impl Rules {
-    /// From `permissions_json`; entries that are no rules are left out.
+    /// Reads `permissions_json`; drops entries that are no rules.
     pub fn from_json(value: &Value) -> Self {
         let entries = value.as_array().map(Vec::as_slice).unwrap_or_default();
         Self(entries.iter().filter_map(|entry| Rule::deserialize(entry).ok()).collect())
     }
 
-    /// As the session's row keeps them.
+    /// The form in the session's row.
     pub fn to_json(&self) -> Value {
         serde_json::to_value(&self.0).unwrap_or_default()
     }
 
-    /// Adds a rule; one for the same subject is replaced.
+    /// Adds a rule; replaces one for the same subject.
     pub fn add(&mut self, rule: Rule) {
         self.0.retain(|known| known.permission != rule.permission || known.pattern != rule.pattern);
         self.0.push(rule);
     }
 
-    /// Takes back all that was said about this.
+    /// Removes all rules with this permission.
     pub fn remove(&mut self, permission: &str) {
         self.0.retain(|rule| rule.permission != permission);
     }
 
-    /// Each of them, the earliest first.
+    /// The rules, the earliest first.
     pub fn iter(&self) -> impl Iterator<Item = &Rule> {
         self.0.iter()
     }

@@ -1,4 +1,4 @@
-//! The rules in force in a session, of all scopes, and which of them decides. Knows no calls.
+//! The rules in force in a session, of all scopes, and which of them decides. Does not know calls.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::rule::{ACCESSES, Action, BASH, Firmness, ManifestRule, READ, Rule, Ru
 use super::verdict::Reason;
 use crate::ports::tool::CommandAccess;
 
-/// Rules of all scopes, ready to be matched.
+/// Rules of all scopes, compiled for matching.
 #[derive(Clone, Debug, Default)]
 pub struct Rulebook {
     entries: Vec<RulebookEntry>,
@@ -28,7 +28,7 @@ pub(super) struct RulebookEntry {
 }
 
 impl Rulebook {
-    /// The rules of all scopes, each behind those that it may overrule.
+    /// The rules of all scopes, each after those that it may overrule.
     pub fn new(
         manifest: &[ManifestRule],
         configuration: &[Rule],
@@ -43,7 +43,7 @@ impl Rulebook {
         Self { entries: manifest.chain(configuration).chain(session).collect() }
     }
 
-    /// As if the session had these too. One of the session about the same is replaced.
+    /// A copy with these rules added to the session's; replaces session rules about the same subject.
     pub(super) fn with(&self, rules: &[Rule], ground: PatternBase<'_>) -> Self {
         let replaced = |entry: &RulebookEntry| {
             let same =
@@ -57,8 +57,7 @@ impl Rulebook {
         Self { entries: kept.chain(new).collect() }
     }
 
-    /// The rule that decides about this subject: the most specific of those that match, unless a pinned one is
-    /// as strict.
+    /// The rule that decides about a subject: the most specific match, unless a pinned rule is as strict.
     pub(super) fn decide(&self, permission: &str, subject: &str) -> Option<&RulebookEntry> {
         let decided = self.strongest(|entry| entry.matches(permission, subject));
         match built_in(permission, subject) {
@@ -83,7 +82,7 @@ impl Rulebook {
         Some(pinned.unwrap_or(best))
     }
 
-    /// The built-in rule, where it is what decides.
+    /// The built-in rule, if it is the one that decides.
     pub(super) fn asks_by_itself(&self, permission: &str, subject: &str) -> Option<&RulebookEntry> {
         self.decide(permission, subject).filter(|entry| entry.scope == Scope::BuiltIn)
     }
@@ -94,19 +93,19 @@ impl Rulebook {
         if ACCESSES.contains(&tool) { None } else { self.decide(tool, "") }
     }
 
-    /// Whether one of the rules about this permission is such.
+    /// Whether a rule with this permission satisfies a condition.
     pub(super) fn has_some(&self, permission: &str, such: impl Fn(&RulebookEntry) -> bool) -> bool {
         let all = self.entries.iter().chain(BUILT_IN.iter());
         all.into_iter().any(|entry| entry.permission.matches(permission) && such(entry))
     }
 
-    /// Whether a rule says that this may be changed.
+    /// Whether a rule allows this subject.
     pub(super) fn allows(&self, permission: &str, subject: &str) -> bool {
         self.decide(permission, subject).is_some_and(|entry| entry.rule.action == Action::Allow)
     }
 
-    /// Whether the user has allowed exactly this. A manifest is not the user, and a wildcard may match what
-    /// the user did not think of.
+    /// Whether the user has allowed exactly this. A manifest does not speak for the user, and a wildcard may
+    /// match what the user did not think of.
     pub(super) fn allows_by_name(&self, permission: &str, subject: &str) -> bool {
         self.decide(permission, subject).is_some_and(|entry| match (entry.rule.action, entry.scope) {
             (Action::Allow, Scope::Configuration | Scope::Session) => entry.pattern.is_literal(),
@@ -115,7 +114,7 @@ impl Rulebook {
     }
 }
 
-/// Our own rules about reading. They are compared with the names of files alone.
+/// Our own rules about reading; they match only the names of files.
 static BUILT_IN: LazyLock<Vec<RulebookEntry>> = LazyLock::new(|| {
     let ground = PatternBase { root: Path::new("/"), home: None };
     project_secrets::rules()
@@ -131,8 +130,8 @@ fn built_in(permission: &str, subject: &str) -> Option<&'static RulebookEntry> {
 }
 
 impl RulebookEntry {
-    /// Whether a rule that allows says nothing about a secret: it is not the user's word, or an answer about a
-    /// whole directory.
+    /// Whether a rule that allows does not cover a secret: because it is not the user's, or because it is an
+    /// answer about a whole directory.
     fn yields_to_built_in(&self) -> bool {
         self.rule.action == Action::Allow
             && match self.scope {
@@ -155,10 +154,10 @@ impl RulebookEntry {
         self.permission.matches(permission) && self.pattern.matches(subject)
     }
 
-    /// Whether it speaks about a command. What an answer allowed covers only commands that would have been
-    /// offered just this: no option, input or escape of a program widens it. What somebody wrote down is a
-    /// pattern, and so is what an answer rejected. What allows is compared with the line as it is, what does
-    /// not with everything that the command may be called.
+    /// Whether it matches a command. A rule from an allowing answer covers only commands that would have got
+    /// exactly this offer: no option, input or escape of a program widens it. A written rule and a rejecting
+    /// answer are patterns. A rule that allows is compared with the line as written, any other rule with every
+    /// name that the command may have.
     fn covers(&self, readings: &[String], offer: &AlwaysOffer) -> bool {
         let is_offered = self.rule.permission == BASH && self.rule.pattern == offer.pattern;
         match (self.scope, self.rule.action) {
@@ -172,8 +171,8 @@ impl RulebookEntry {
         }
     }
 
-    /// Longest literal beginning first, then fewer wildcards, then the stricter action. What follows makes no
-    /// difference to the action; it makes the reason the same whatever the order of the rules.
+    /// Longest literal beginning first, then fewer wildcards, then the stricter action. The remaining keys do
+    /// not change the action; they make the reason independent of the order of the rules.
     #[expect(clippy::type_complexity, reason = "a key to compare by, used in one place")]
     fn rank(&self) -> ((usize, Reverse<usize>), (usize, Reverse<usize>), Action, Scope, Firmness, &Rule) {
         let (name, pattern) = (self.permission.specificity(), self.pattern.specificity());
@@ -262,11 +261,11 @@ mod tests {
         assert_eq!(decided(&plain, "/elsewhere/server.pem"), Some((Ask, BuiltIn)));
         assert_eq!(decided(&plain, "/w/.env.example"), None);
         assert_eq!(plain.decide("edit", "/w/.env").map(|entry| entry.scope), None);
-        // A rule of the configuration, however wide, and an answer about this very file.
+        // A configured rule, however wide, and an answer about this very file.
         assert_eq!(decided(&read_book(&[("*", Allow)], &[]), "/w/.env"), Some((Allow, Configuration)));
         assert_eq!(decided(&read_book(&[("*.pem", Deny)], &[]), "/w/a.pem"), Some((Deny, Configuration)));
         assert_eq!(decided(&read_book(&[], &[("/w/.env", Allow)]), "/w/.env"), Some((Allow, Session)));
-        // An answer about a directory was not about the secrets in it.
+        // An answer about a directory does not cover the secrets in it.
         assert_eq!(decided(&read_book(&[], &[("/x/*", Allow)]), "/x/.env"), Some((Ask, BuiltIn)));
         assert_eq!(decided(&read_book(&[], &[("/x/*", Allow)]), "/x/a"), Some((Allow, Session)));
         assert_eq!(decided(&read_book(&[], &[("/x/*", Deny)]), "/x/.env"), Some((Deny, Session)));

@@ -1,4 +1,4 @@
-//! What was decided about a call, and why, in a form that is stored with it. Decides nothing.
+//! The decision about a call and its reason, in the form that is stored with the call. Decides nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -8,53 +8,53 @@ use super::approval::Approval;
 use super::rule::{Action, BASH, EDIT, Firmness, NETWORK, READ, Rule, Scope};
 use crate::legible::legible_path;
 
-/// What is done about a call, and why.
+/// The decision about a call, and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What is done.
+    /// What happens to the call.
     pub action: Action,
-    /// Who or what decided.
+    /// What decided.
     #[serde(flatten)]
     pub reason: Reason,
 }
 
-/// Who or what decided.
+/// What decided.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Reason {
     /// A rule.
     Rule {
-        /// Where it comes from.
+        /// The rule's scope.
         scope: Scope,
-        /// Whether others may loosen it.
+        /// Whether other scopes may loosen it.
         #[serde(default)]
         firmness: Firmness,
         /// The rule.
         rule: Rule,
     },
-    /// What holds by default.
+    /// The default, because no rule matched.
     Default {
         /// In words.
         why: String,
     },
-    /// The session's approval lets it pass.
+    /// The session's approval level allows it.
     Approval {
-        /// Its level.
+        /// The level.
         approval: String,
     },
-    /// What holds commands here is not enough.
+    /// The host's containment is not enough.
     Containment {
         /// In words.
         why: String,
     },
-    /// A command that can't be understood: no rule lets it pass.
+    /// A command that can't be understood: no rule can allow it.
     Unclear {
         /// In words.
         why: String,
     },
-    /// Outside of everything the session may reach by itself.
+    /// A place outside of what the session may reach without a grant.
     Outside {
-        /// The one that would be touched.
+        /// The directory that the call would touch.
         directory: PathBuf,
     },
     /// A host that was not granted.
@@ -62,7 +62,7 @@ pub enum Reason {
         /// Its name.
         host: String,
     },
-    /// No grant reaches it.
+    /// A place that no grant reaches.
     Guarded {
         /// In words.
         why: String,
@@ -72,9 +72,9 @@ pub enum Reason {
         /// In words.
         why: String,
     },
-    /// A hook said so. It may have given a reason.
+    /// A hook decided, perhaps with a reason.
     Hook {
-        /// Which one.
+        /// The hook.
         hook: String,
         /// In words; may be empty.
         why: String,
@@ -90,7 +90,7 @@ impl Verdict {
         Self::new(action, Reason::Default { why: why.to_owned() })
     }
 
-    /// The reason begins with a path, which is told by its name below the root where it lies there.
+    /// A reason that begins with a path; if the path is below the root, it is shortened.
     pub(super) fn guarded(why: String, root: &Path) -> Self {
         let below = why.strip_prefix(&format!("{}/", root.display())).map(str::to_owned);
         Self::new(Action::Deny, Reason::Guarded { why: below.unwrap_or(why) })
@@ -100,39 +100,40 @@ impl Verdict {
         Self::new(Action::Allow, Reason::Approval { approval: approval.as_str().to_owned() })
     }
 
-    /// The answer of the user who was asked because of this verdict.
+    /// The verdict after the user, who was asked because of this one, has answered.
     pub fn answered(&self, action: Action) -> Self {
         Self::new(action, Reason::Person { why: self.why_asked() })
     }
 
-    /// Why it asks, in words that follow "because".
+    /// Why it asks; continues a sentence after "because".
     pub(crate) fn why_asked(&self) -> String {
         match (self.action, &self.reason) {
             (Action::Ask, reason @ (Reason::Rule { .. } | Reason::Hook { .. })) => {
                 format!("{} says so", reason.in_words())
             }
             (Action::Ask, reason) => reason.in_words(),
-            // What an earlier process asked would pass or be denied by now: only an answer ends the question.
+            // An earlier process asked; now the call would pass or be denied, but only an answer ends the
+            // question.
             (Action::Allow | Action::Deny, _) => "it asked before attache was restarted".to_owned(),
         }
     }
 
-    /// Whether a rule, a hook or what holds here is against it, and no answer of a person.
+    /// Whether a rule, a hook or the containment denies it, not a person's answer.
     pub fn denies_by_itself(&self) -> bool {
         self.action == Action::Deny && !matches!(self.reason, Reason::Person { .. })
     }
 
-    /// The stricter of the two; of two that are alike the one that says more.
+    /// The stricter of the two; between equals, the more informative one.
     pub(super) fn or_stricter(self, other: Self) -> Self {
         if (other.action, other.reason.weight()) > (self.action, self.reason.weight()) { other } else { self }
     }
 
-    /// As it is shown to people.
+    /// The text for people.
     pub fn in_words(&self) -> String {
         format!("{}: {}", self.action.as_str(), self.reason.in_words())
     }
 
-    /// What the model is told about a call that was denied, and what it may do instead.
+    /// The text for the model about a denied call, with what it may do instead.
     pub fn refusal(&self) -> String {
         match &self.reason {
             Reason::Guarded { why } => why.clone(),
@@ -160,7 +161,7 @@ impl Verdict {
 }
 
 impl Reason {
-    /// The word it is stored under.
+    /// The stored name.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Rule { .. } => "rule",

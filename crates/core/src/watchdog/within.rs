@@ -1,10 +1,10 @@
-//! One call as two judges see it: a session, and one that it works for. Both have to let it pass.
+//! One call judged twice: for a session, and for the session above it. Both have to allow it.
 
 use super::judge::Judged;
 
 impl Judged {
-    /// The same call as somebody else judged it who has to let it pass, too: the stricter of the two, and no
-    /// more than either grants. What it needs granted is what one of them lacks.
+    /// Combines this with another judgement that also has to allow the call: the stricter verdict, and only
+    /// grants that both give. The call needs every grant that one of them lacks.
     #[must_use]
     pub fn within(self, other: Self) -> Self {
         let mut both = self;

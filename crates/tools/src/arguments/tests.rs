@@ -1,4 +1,4 @@
-//! What is understood of arguments, and what is refused.
+//! Which arguments are understood, and which are refused.
 
 use proptest::prelude::*;
 use serde::Deserialize;
@@ -110,7 +110,7 @@ fn schemas() -> Vec<(String, Value)> {
     specs().into_iter().map(|spec| (spec.id.to_string(), (*spec.parameters).clone())).collect()
 }
 
-/// What arguments mean; whatever has no meaning is an error.
+/// The meaning of arguments; an argument without a meaning is an error.
 fn meaning(schema: &Value, input: &Value) -> Result<Value, String> {
     let Understood { arguments, unknown } = understood(schema, input)?;
     if unknown.is_empty() { Ok(arguments) } else { Err(refusal(&unknown)) }
@@ -169,8 +169,8 @@ fn near_misses_of_names_and_types_are_understood() {
     }
 }
 
-/// What models have learnt to send from other agents, as those name it: the call runs as it was meant, and what
-/// it runs without is named.
+/// What models have learned to send to other agents, under those agents' names: the call runs as intended, and
+/// the result names what it ran without.
 #[test]
 fn calls_in_the_terms_of_other_agents_are_understood() {
     let specs = specs();
@@ -188,7 +188,7 @@ fn calls_in_the_terms_of_other_agents_are_understood() {
 
 type Row = (&'static str, &'static str, Value, Value, &'static [&'static str]);
 
-/// Agent, our tool, the arguments of its own tool, what they mean here, what means nothing here.
+/// Agent, our tool, the arguments of that agent's tool, their meaning here, and those without a meaning here.
 fn other_agents() -> Vec<Row> {
     let lines = json!({"path": "a", "offset": 9, "limit": 11});
     let edit = json!({"path": "a", "old_string": "x", "new_string": "y"});
@@ -465,7 +465,7 @@ fn each_alias_means_one_field_of_some_tool_and_no_alias_is_a_field_itself_there(
     }
 }
 
-/// Arguments that fit a schema.
+/// Generates arguments that match a schema.
 fn fitting(schema: &Value) -> BoxedStrategy<Value> {
     if let Some(values) = schema["enum"].as_array() {
         return proptest::sample::select(values.clone()).boxed();
@@ -505,7 +505,8 @@ fn tool_and_arguments() -> impl Strategy<Value = (Value, Value)> {
     proptest::sample::select(schemas()).prop_flat_map(|(_, schema)| (Just(schema.clone()), fitting(&schema)))
 }
 
-/// The same as a careless model writes it: another name for each field that has one, numbers and lists as text.
+/// The same arguments as a careless model writes them: another name for each field that has one, numbers and
+/// lists as text.
 fn carelessly(schema: &Value, value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -548,7 +549,7 @@ fn maxima(schema: &Value) -> Vec<(String, u64)> {
     maxima.collect()
 }
 
-/// One place for all tools: whatever has a maximum is lowered to it and told of.
+/// Covers all tools at once: every number above its maximum is lowered to it, and the model learns so.
 #[test]
 fn a_number_above_its_maximum_becomes_the_maximum() {
     let mut met = 0;

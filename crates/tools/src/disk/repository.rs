@@ -1,5 +1,5 @@
-//! Whether git may look at a repository without running what the repository itself names: its configuration is
-//! read here, by ourselves, and has to be made of sections that run nothing.
+//! Whether git may look at a repository without running programs that the repository names: we read its
+//! configuration here ourselves, and all its sections have to be harmless.
 
 use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
@@ -14,19 +14,19 @@ use memchr::memmem;
 
 use crate::limits::{GIT_HEAD_BYTES, GIT_LOOK};
 
-/// What brings configuration or programs from elsewhere: those of modules, of other work trees, a hook that
-/// `git status` runs.
+/// Files that bring in configuration or programs from elsewhere: those of submodules, of other work trees, a
+/// hook that `git status` runs.
 const ELSEWHERE: [&str; 4] = ["config.worktree", "modules", "commondir", "hooks/post-index-change"];
 
-/// Directories of a repository that git reads no text in: links to hooks are usual, and the others belong to
-/// programs that its configuration names.
+/// Directories of a repository in which git reads no text: links to hooks are common, and the others belong to
+/// programs that the configuration names.
 const NOT_READ: [&str; 3] = ["hooks", "lfs", "annex"];
 
-/// Looks from `directory` upwards as git does.
+/// Searches from `directory` upwards, like git.
 pub(crate) fn repository(directory: &Path) -> Repository {
     let Ok(directory) = directory.canonicalize() else { return Repository::Configured };
     for directory in directory.ancestors() {
-        // A repository without a work tree is found by its own files.
+        // A bare repository is recognised by its files.
         if there(directory, "HEAD") && there(directory, "objects") {
             return Repository::Configured;
         }
@@ -34,24 +34,24 @@ pub(crate) fn repository(directory: &Path) -> Repository {
         match git.symlink_metadata() {
             Ok(found) if found.is_dir() && is_complete(&git) => {
                 return match configuration(&git) {
-                    // Code of the project runs, though its user chose it.
+                    // Code of the project would run, although the user chose that.
                     Repository::Plain if is_run_for_reading(directory) => Repository::Configured,
                     Repository::Plain => contents(&git),
                     judged @ (Repository::Configured | Repository::LeadsOut(_)) => judged,
                 };
             }
-            // A work tree or a module: its configuration lies elsewhere. One that is not complete is none to
-            // git, which looks on.
+            // A work tree or a submodule: its configuration lies elsewhere. If that is incomplete, git ignores
+            // it and searches on.
             Ok(_) => return Repository::Configured,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(_) => return Repository::Configured,
         }
     }
-    // Without one, git compares whole directories.
+    // Without an index, git compares whole directories.
     Repository::Configured
 }
 
-/// Whether git takes it for a repository.
+/// Whether git accepts it as a repository.
 pub(super) fn is_complete(git: &Path) -> bool {
     let is_directory = |name: &str| git.join(name).symlink_metadata().is_ok_and(|found| found.is_dir());
     let is_file = git.join("HEAD").symlink_metadata().is_ok_and(|found| found.is_file());
@@ -65,7 +65,7 @@ fn there(directory: &Path, name: &str) -> bool {
     directory.join(name).symlink_metadata().is_ok()
 }
 
-/// No program opens a socket as a file, so the place-holders of our own sandboxes are nothing to git.
+/// No program can open a socket as a file, so git ignores the place-holders of our own sandboxes.
 fn can_be_read(directory: &Path, name: &str) -> bool {
     directory.join(name).symlink_metadata().is_ok_and(|found| !found.file_type().is_socket())
 }
@@ -84,8 +84,8 @@ fn configuration(git: &Path) -> Repository {
     }
 }
 
-/// Whether git stays among the files of the repository: it prints lines of what it can't read as its own, and
-/// objects of other repositories like those of this one.
+/// Whether git stays within the files of the repository: it prints lines of a file that it can't parse, and
+/// objects of other repositories like its own.
 fn contents(git: &Path) -> Repository {
     let alternates = git.join("objects/info/alternates");
     match regular_file::read(&alternates, GIT_CONFIG_BYTES) {
@@ -112,7 +112,7 @@ fn contents(git: &Path) -> Repository {
             if kind.is_symlink() {
                 return Repository::LeadsOut(entry.path());
             }
-            // Objects are found by what they hold.
+            // Does not enter directories of objects: git finds an object by the digest of its content.
             let is_objects = is_store && name.len() == 2;
             if kind.is_dir() && !is_objects {
                 open.push(entry.path());
@@ -125,7 +125,8 @@ fn contents(git: &Path) -> Repository {
     Repository::Plain
 }
 
-/// Whether `git status` may look into another repository: the index names it, whether or not it is registered.
+/// Whether `git status` may look into another repository: it may for each one that the index names, registered
+/// or not.
 fn may_have_modules(git: &Path) -> bool {
     match regular_file::read(&git.join("index"), GIT_INDEX_BYTES) {
         Ok(index) => {
@@ -136,7 +137,7 @@ fn may_have_modules(git: &Path) -> bool {
     }
 }
 
-/// Whether a part of the index may stand in a file of its own.
+/// Whether a part of the index may be in a separate file.
 fn has_shared_index(git: &Path) -> bool {
     let is_shared = |name: &OsStr| name.as_encoded_bytes().starts_with(b"sharedindex.");
     git.read_dir().map_or(true, |mut entries| {
@@ -215,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Each is read by a command that only reads, and what git can't use of it is printed.
+    /// Commands that only read open each of these files, and git prints what it can't parse.
     #[test]
     fn a_link_among_the_files_that_git_reads_leads_out() {
         for name in [
@@ -286,11 +287,11 @@ mod tests {
             assert_eq!(contents(&git), Repository::Plain);
             start.elapsed()
         });
-        // Three times what is promised: tests are not optimised, and others run beside them.
+        // Three times the promised time: tests are not optimised, and others run at the same time.
         assert!(best.min().unwrap() < std::time::Duration::from_millis(3));
     }
 
-    /// What git takes for a repository.
+    /// Makes what git accepts as a repository.
     fn complete(git: &Path) {
         for part in ["objects", "refs", "hooks"] {
             std::fs::create_dir_all(git.join(part)).unwrap();
@@ -340,13 +341,13 @@ mod tests {
         let bare = place.path().join("evil");
         std::fs::create_dir_all(bare.join("deep")).unwrap();
         std::fs::create_dir(bare.join("objects")).unwrap();
-        // HEAD may be a link to a branch that is not there yet.
+        // HEAD may be a link to a branch that does not exist yet.
         std::os::unix::fs::symlink("refs/heads/none", bare.join("HEAD")).unwrap();
         assert_eq!(repository(&bare), Repository::Configured);
         let link = place.path().join("link");
         std::os::unix::fs::symlink(bare.join("deep"), &link).unwrap();
         assert_eq!(repository(&link), Repository::Configured);
-        // One that is not complete, or none to git, hides nothing.
+        // A `.git` that is incomplete or invalid hides nothing.
         std::fs::create_dir(bare.join(".git")).unwrap();
         assert_eq!(repository(&bare), Repository::Configured);
         let decoy = place.path().join("decoy");

@@ -1,4 +1,4 @@
-//! Which files of git's configuration hold passwords or tokens, so that printing them asks. Runs nothing.
+//! Which files of git's configuration contain passwords or tokens: printing them asks. Runs nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -13,11 +13,11 @@ pub(super) fn telling_configuration(directory: &Path) -> Vec<PathBuf> {
     let Ok(directory) = directory.canonicalize() else { return Vec::new() };
     let tells = |file: &PathBuf| match regular_file::read_if_there(file, GIT_CONFIG_BYTES) {
         Ok(None) => false,
-        // What is too large to be read may hold anything.
+        // A file that is too large to read may contain anything.
         Ok(Some(text)) => {
             text.len() as u64 > GIT_CONFIG_BYTES || holds_secrets(&String::from_utf8_lossy(&text))
         }
-        // So may what can't be read now: whoever owns it can change that.
+        // So may a file that can't be read now: its owner can change that.
         Err(_) => true,
     };
     configurations(&directory).into_iter().filter(tells).collect()
@@ -29,12 +29,12 @@ fn holds_secrets(text: &str) -> bool {
         let key = line.split(['=', ' ', '\t']).next().unwrap_or_default();
         !line.starts_with(['#', ';']) && (has_user(&line) || KEYS.iter().any(|secret| key.contains(secret)))
     };
-    // A line that goes on belongs to the one before.
+    // A continued line belongs to the previous one.
     text.replace("\\\n", "").lines().any(is_secret)
 }
 
-/// `https://TOKEN@host`, in a value or in the name of a section. The name behind `ssh://` is no secret, unless
-/// a password follows it.
+/// `https://TOKEN@host`, in a value or in the name of a section. The user name after `ssh://` is no secret,
+/// unless a password follows it.
 fn has_user(line: &str) -> bool {
     line.match_indices("://").any(|(at, found)| {
         let scheme = line[..at].rsplit(|c: char| !c.is_ascii_alphanumeric() && c != '+').next().unwrap_or("");

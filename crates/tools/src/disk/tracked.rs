@@ -1,4 +1,4 @@
-//! Which files git tracks around a directory. The names come from the index, read here without git.
+//! Which files git tracks around a directory. Reads the names from the index, without running git.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use attache_shell::Tracked;
 use super::repository::is_complete;
 use crate::limits::GIT_HEAD_BYTES;
 
-/// Shows the absolute path of each file that git tracks in the repository around `directory`.
+/// Calls `visit` with the absolute path of each file that git tracks in the repository around `directory`.
 pub(crate) fn tracked(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Tracked {
     let Ok(directory) = directory.canonicalize() else { return Tracked::Unknown };
     for top in directory.ancestors() {
@@ -33,7 +33,7 @@ pub(crate) fn tracked(directory: &Path, visit: &mut dyn FnMut(&Path)) -> Tracked
     Tracked::Nowhere
 }
 
-/// Where a `.git` that is a file says the repository is.
+/// The repository that a `.git` file points to.
 fn led_to(top: &Path, file: &Path) -> Option<PathBuf> {
     let text = String::from_utf8(regular_file::read(file, GIT_HEAD_BYTES).ok()?).ok()?;
     Some(top.join(text.strip_prefix("gitdir:")?.trim()))

@@ -1,4 +1,4 @@
-//! Behaviour of opening and replacing: what stays, what is refused.
+//! Opening and replacing files: what stays the same, what is refused.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
@@ -16,7 +16,7 @@ struct TestTree {
 }
 
 impl TestTree {
-    /// A mount covers what was opened before it.
+    /// A new mount hides what was opened before it.
     fn look_again(&mut self) {
         self.reach = OpenRoots::new(&self.workspace, &[]);
     }
@@ -168,8 +168,8 @@ fn a_file_too_large_to_edit_is_refused() {
     assert!(matches!(load(file, &path), Err(FileError::TooLarge { .. })));
 }
 
-/// A directory swapped for a link out of the root, over and over, while `write` is called `times` times on
-/// files in it. Gives how often it succeeded, how often it was refused, and what ended up outside.
+/// Swaps a directory for a link out of the root, over and over, while `write` is called `times` times on files
+/// in it. Returns how often it succeeded, how often it was refused, and what ended up outside.
 fn race(place: &TestTree, times: usize, write: impl Fn(&Path) -> bool) -> (usize, usize, Vec<String>) {
     let (inner, link, outside) =
         (place.root.join("inner"), place.root.join("link"), place.base.join("outside"));
@@ -192,7 +192,7 @@ fn race(place: &TestTree, times: usize, write: impl Fn(&Path) -> bool) -> (usize
     (written, refused, names(&outside))
 }
 
-/// In memory where that is possible: ten thousand times to the disk is long, and the race is the same.
+/// In memory if possible: ten thousand writes to a disk take long, and the race is the same.
 fn quick_place() -> TestTree {
     place_in(tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap())
 }
@@ -210,7 +210,7 @@ fn no_write_escapes_while_a_directory_is_swapped() {
     }
 }
 
-/// The same race against a check followed by an open: it is lost. Else the test above would show nothing.
+/// The same race is lost by a check followed by an open; otherwise the test above would prove nothing.
 #[test]
 fn a_check_before_an_open_would_let_writes_escape() {
     let place = quick_place();
@@ -222,11 +222,11 @@ fn a_check_before_an_open_would_let_writes_escape() {
     assert!(!escaped.is_empty(), "the race was never lost");
 }
 
-/// A file system of its own: 64 KiB, or mounted read-only. Needs root, as does everything that mounts.
+/// A separate file system: 64 KiB, or mounted read-only. Mounting needs root.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// `None` only when the user asked to do without: a test is not left out in silence.
+    /// `None` only if the user asked to skip it: a test is never skipped silently.
     fn at(path: &Path, options: &str) -> Option<Self> {
         let mut mount = std::process::Command::new("mount");
         let status = mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(path).status();

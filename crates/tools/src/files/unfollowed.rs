@@ -1,4 +1,5 @@
-//! Places whose last name is not followed: what is there may be a link, and is looked at and replaced as one.
+//! Places whose last name is not followed: if a link is there, these functions look at and replace the link
+//! itself.
 
 use std::io::Read;
 use std::os::unix::ffi::OsStringExt;
@@ -11,7 +12,7 @@ use super::{FileError, Parents, READING, Target, temporary_name};
 use crate::limits::EDIT_BYTES;
 use crate::roots::OpenRoots;
 
-/// What is at a place.
+/// What exists at a place.
 #[derive(Debug)]
 pub(crate) enum FoundThere {
     Nothing,
@@ -22,13 +23,13 @@ pub(crate) enum FoundThere {
     Link {
         target: PathBuf,
     },
-    /// A directory, something special, or a file that is too large to be read.
+    /// A directory, a special file, or a file that is too large to read.
     Other(&'static str),
 }
 
 impl Target {
-    /// The place of a path that was once found with every link followed. Refused when a directory on the way
-    /// is a link by now, or leads elsewhere.
+    /// The place of a path whose links were all resolved earlier. Refused if a directory on the way is now a
+    /// link, or leads elsewhere.
     pub(crate) fn open_unfollowed(
         path: &Path,
         reach: &OpenRoots,
@@ -43,7 +44,7 @@ impl Target {
                 let (name, path, named) = (name.to_owned(), path.to_owned(), path.to_owned());
                 Ok(Self { directory, name, path, named })
             }
-            // The directory is to be made: nothing can be in it yet.
+            // The directory has yet to be created, so nothing is in it.
             Err(FileError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                 Self::open(path, &reach.held_to(path), parents)
             }
@@ -51,7 +52,7 @@ impl Target {
         }
     }
 
-    /// What is there now.
+    /// What exists there now.
     pub(crate) fn look(&self) -> Result<FoundThere, FileError> {
         let failed = |error: Errno| FileError::io(&self.path, "read", error);
         let stat = match fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {

@@ -93,7 +93,7 @@ fn the_name_as_it_is_written_wins_where_it_exists() {
     let space = workspace(root, Some("/home/me"));
     let read = |path: &str| absolute(&space, path).unwrap();
     let below = |name: &str| place.path().join(name);
-    // Neither is there: as it is written, except in an address.
+    // Neither exists: the name counts as written, except in an address.
     assert_eq!(read("a%20b"), below("a%20b"));
     assert_eq!(read(&format!("file://{root}/a%20b")), below("a b"));
     std::fs::write(below("a b"), "").unwrap();
@@ -102,7 +102,7 @@ fn the_name_as_it_is_written_wins_where_it_exists() {
     assert_eq!(read("a%20b"), below("a%20b"));
     assert_eq!(read(&format!("file://{root}/a%20b")), below("a b"));
     assert_eq!(read(&format!("file://{root}/a%2520b")), below("a%20b"));
-    // A new file in a directory that is there.
+    // A new file in an existing directory.
     std::fs::create_dir(below("my dir")).unwrap();
     assert_eq!(read("my%20dir/new%20file"), below("my dir/new file"));
     assert_eq!(read("100%/x%zz"), below("100%/x%zz"));
@@ -137,7 +137,7 @@ fn the_most_similar_names_come_first() {
 }
 
 proptest! {
-    /// Whatever is written: an absolute, normal path or an error, never a panic.
+    /// Any text gives an absolute, normal path or an error, never a panic.
     #[test]
     fn every_path_is_absolute_and_normal(written in any::<String>()) {
         if let Ok(path) = absolute(&workspace("/p", Some("/home/me")), &written) {

@@ -1,4 +1,4 @@
-//! What a path that does not exist may have been meant to be. Opens no file.
+//! Guesses what a missing path was meant to be. Opens no file.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -13,8 +13,8 @@ use crate::files::FileError;
 use crate::limits::{NEAREST_ENTRIES, NEAREST_NAMES};
 use crate::paths::{most_similar, nearest_names, told};
 
-/// What is said of a path outside of all roots whose directory does not exist: nobody can grant that. Whoever
-/// may not know that it is hidden is told nothing.
+/// The text about a path outside of all roots whose directory does not exist, because a person can't grant
+/// that. Says nothing if the caller may not know what is hidden there.
 pub(crate) fn missing_outside(path: &Path, reach: &OpenRoots, workspace: &Workspace) -> Option<FileError> {
     let is_missing = |path: &Path| {
         path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
@@ -25,7 +25,7 @@ pub(crate) fn missing_outside(path: &Path, reach: &OpenRoots, workspace: &Worksp
         return None;
     }
     reach.may_show(path).ok()?;
-    // Models take the root for another directory: the end of the path is what they know.
+    // Models confuse the root with another directory; the end of the path is what they know.
     let names: Vec<_> = path.iter().skip(1).collect();
     let ends = (0..names.len()).map(|first| names[first..].iter().collect::<PathBuf>());
     let mut inside = ends.filter(|end| {
@@ -40,8 +40,8 @@ pub(crate) fn missing_outside(path: &Path, reach: &OpenRoots, workspace: &Worksp
 }
 
 impl OpenRoots {
-    /// What a missing file may have been meant to be: near names beside it, or the directory where the path
-    /// ends.
+    /// What a missing file was probably meant to be: a similar name beside it, or the directory at the end of
+    /// the path.
     pub(crate) fn hint(&self, place: &FilePlace) -> String {
         let Some(directory) = place.real.ancestors().nth(place.missing.len() + 1) else {
             return String::new();
@@ -70,8 +70,8 @@ impl OpenRoots {
         }
     }
 
-    /// The first file of that name below a directory, the nearest first: the directory is what models get
-    /// wrong. Looks at a bounded number of names, none of them behind a link or hidden.
+    /// The first file of that name below a directory, the nearest first, because models get the directory
+    /// wrong. Examines a limited number of names, none of them behind a link or hidden.
     fn same_name_below(&self, directory: &Path, name: &OsStr) -> Option<PathBuf> {
         let mut waiting = VecDeque::from([directory.to_owned()]);
         let mut left = NEAREST_ENTRIES;

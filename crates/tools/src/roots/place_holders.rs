@@ -1,5 +1,5 @@
-//! The place-holders of our own sandboxes: while a command runs, they stand where no command may make anything.
-//! For tools nothing is there.
+//! The place-holders of our own sandboxes: while a command runs, they occupy names that no command may create.
+//! Tools treat them as missing.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,12 +11,13 @@ use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
 
 use super::OpenRoots;
 
-/// The sticky bit of a directory: what the sandbox makes has it, nothing else of a protected name does.
+/// The sticky bit of a directory: directories made by the sandbox have it, other ones with a protected name do
+/// not.
 const MARK: u32 = 0o1000;
 
 impl OpenRoots {
-    /// Whether an entry stands for nothing: a socket, or a directory that is marked and empty, of a name that
-    /// is protected or that protected ones begin with.
+    /// Whether an entry is a place-holder: a socket, or a marked and empty directory, whose name is protected
+    /// or the beginning of a protected one.
     pub(crate) fn is_place_holder(&self, directory: impl AsFd, name: &OsStr, real: &Path) -> bool {
         let Ok(found) = fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let may_be = match FileType::from_raw_mode(found.st_mode) {
@@ -27,7 +28,7 @@ impl OpenRoots {
         may_be && (begins_protected(name) || self.guarded.protects(real, &self.real_scratch()).is_some())
     }
 
-    /// The same of an entry of a directory that is held open.
+    /// The same for an entry of an open directory.
     pub(super) fn is_place_holder_in(&self, directory: impl AsFd, name: &OsStr, kind: FileType) -> bool {
         let may_be = matches!(kind, FileType::Socket | FileType::Directory);
         may_be
@@ -36,7 +37,7 @@ impl OpenRoots {
     }
 }
 
-/// Whether protected names begin with this one: `.cargo` stands for what is below it.
+/// Whether protected names begin with this one: `.cargo` is a place-holder for names below it.
 fn begins_protected(name: &OsStr) -> bool {
     let name = name.to_string_lossy().to_lowercase();
     let first = |protected: &'static str| protected.split('/').next();

@@ -1,4 +1,4 @@
-//! Where paths lead, by both routes: out of the roots never, into another root always.
+//! Where paths lead, by both routes: never out of the roots, always into another root.
 
 use std::os::unix::fs::symlink;
 
@@ -35,7 +35,7 @@ impl World {
         [reach.clone(), reach.by_walking()]
     }
 
-    /// Where `path` leads, which both routes must agree on.
+    /// Where `path` leads; both routes must agree.
     fn real(&self, path: &str) -> Result<PathBuf, String> {
         let [direct, walked] = self.both().map(|reach| {
             let found = reach.resolve(&self.base.join(path));
@@ -119,7 +119,7 @@ fn a_root_that_is_named_by_a_link_is_known_by_both_names() {
     assert_eq!(place.named, world.base.join("named/a"));
 }
 
-/// A link from outside is followed into the root as well: what counts is where a path ends.
+/// A link outside is followed into the root as well: what counts is where a path ends.
 #[test]
 fn the_way_in_may_lie_outside() {
     let world = world();
@@ -138,7 +138,7 @@ fn a_loop_and_a_file_on_the_way_are_errors() {
     assert!(world.real("proj/file/x").unwrap_err().contains("Not a directory"));
 }
 
-/// A directory inside a root that was named as a root, too, could be swapped for a link to anywhere.
+/// A directory inside a root that is named as a root, too, could be swapped for a link to anywhere.
 #[test]
 fn a_root_below_a_root_leads_nowhere_else() {
     let mut world = world();

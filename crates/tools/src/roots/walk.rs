@@ -1,5 +1,5 @@
-//! Follows a path name by name, each opened without following links from the handle of the one before. Opens no
-//! file.
+//! Follows a path name by name, opening each from the handle of the previous one without following links. Opens
+//! no file.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -13,13 +13,13 @@ use rustix::io::Errno;
 use super::{DIRECTORY, OpenRoot, OpenRoots, Presence, Resolved, root_of};
 use crate::platform::{NamedEntry, entry};
 
-/// The place of `path`, or `None` if it lies beneath no root. Absolute links start anew at the root they point
+/// The place of `path`, or `None` if it lies below no root. Absolute links restart at the root that they point
 /// into.
 pub(super) fn walk(reach: &OpenRoots, path: &Path) -> Result<Option<Resolved>, Errno> {
     let mut walk = Walk::from(reach, path)?;
     while let Some(name) = walk.pending.pop() {
         if let Err(error) = walk.step(name) {
-            // An error outside of all roots would tell what is there.
+            // An error outside of all roots would reveal what is there.
             return if walk.root.is_some() { Err(error) } else { Ok(None) };
         }
     }
@@ -29,17 +29,17 @@ pub(super) fn walk(reach: &OpenRoots, path: &Path) -> Result<Option<Resolved>, E
 struct Walk<'roots> {
     reach: &'roots OpenRoots,
     roots: &'roots [Arc<OpenRoot>],
-    /// Beneath which the walk is now; `None` on the way through what lies outside.
+    /// The root that the walk is below; `None` while it is outside.
     root: Option<Arc<OpenRoot>>,
-    /// Only outside: the real root of the file system, and the way from there.
+    /// Only outside: the real root of the file system, where the way starts.
     slash: OwnedFd,
     outside: PathBuf,
-    /// Directories entered below the root (or the slash), innermost last.
+    /// Directories opened below the root (or the slash), innermost last.
     entered: Vec<(OsString, OwnedFd)>,
-    /// Names yet to follow, the next one last.
+    /// Names still to follow, the next one last.
     pending: Vec<OsString>,
     missing: Vec<OsString>,
-    /// The file that was found at the end.
+    /// The file found at the end.
     leaf: Option<OsString>,
     hops: usize,
 }
@@ -62,7 +62,7 @@ impl<'roots> Walk<'roots> {
         Ok(walk)
     }
 
-    /// Goes on from an absolute path, at the handle of the root it lies beneath.
+    /// Continues with an absolute path, from the handle of the root that contains it.
     fn restart(&mut self, path: &Path) {
         self.entered.clear();
         self.outside = PathBuf::from("/");
@@ -129,7 +129,7 @@ impl<'roots> Walk<'roots> {
         }
         self.outside.push(&name);
         match self.roots.iter().find(|root| root.real == self.outside) {
-            // From here on beneath the root's own handle, whatever was entered under its name.
+            // From here on below the root's own handle, whatever was opened under its name.
             Some(root) => {
                 self.root = Some(Arc::clone(root));
                 self.entered.clear();
@@ -147,7 +147,7 @@ impl<'roots> Walk<'roots> {
             (Some(_), None) => {
                 self.outside.pop();
             }
-            // Above the root: perhaps on the way into another one.
+            // Above the root: perhaps on the way into another root.
             (None, Some(root)) => self.restart(root.real.parent().unwrap_or(Path::new("/"))),
             (None, None) => {}
         }

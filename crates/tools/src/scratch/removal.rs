@@ -15,8 +15,8 @@ use crate::limits::SCRATCH_LEVELS;
 const DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// One that is not there is fine. Neither the stack nor the number of open handles grows with the depth: what
-/// lies deeper is moved to the top, and removed there.
+/// Succeeds if there is none. Neither the stack nor the number of open handles grows with the depth: deep
+/// directories are moved to the top and removed there.
 pub(super) fn remove(directory: &Path) -> io::Result<()> {
     let top = match entered(CWD, directory.as_os_str()) {
         Ok(top) => top,
@@ -47,7 +47,7 @@ pub(super) fn remove(directory: &Path) -> io::Result<()> {
                 }
             }
             match fs::unlinkat(&top, &name, AtFlags::REMOVEDIR) {
-                // Somebody still writes there: the next round sees it.
+                // A process still writes there: the next round removes the new entries.
                 Err(Errno::NOTEMPTY) => {}
                 removed => gone(removed)?,
             }
@@ -56,14 +56,14 @@ pub(super) fn remove(directory: &Path) -> io::Result<()> {
     Err(io::Error::other("it is filled as fast as it is removed"))
 }
 
-/// Empty ones go at once.
+/// Removes an empty directory at once.
 fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> io::Result<()> {
     match fs::unlinkat(from, name, AtFlags::REMOVEDIR) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),
         Err(Errno::NOTEMPTY | Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }
-    // To move a directory its owner needs the right to write it.
+    // To move a directory, its owner needs write permission on it.
     drop(entered(from, name)?);
     loop {
         *moved += 1;
@@ -74,8 +74,7 @@ fn move_up(from: &OwnedFd, name: &OsStr, top: &OwnedFd, moved: &mut u64) -> io::
     }
 }
 
-/// Opens a directory that its owner may change from now on: caches of modules are made read-only by those who
-/// fill them.
+/// Opens a directory and gives its owner write permission: tools make caches of modules read-only.
 fn entered(above: impl std::os::fd::AsFd, name: &OsStr) -> Result<OwnedFd, Errno> {
     let handle = hold_directory(&above, name)?;
     if mode_of(&fs::fstat(&handle)?) & 0o700 != 0o700 {
@@ -94,7 +93,7 @@ fn entries(directory: &OwnedFd) -> Result<Vec<(OsString, FileType)>, Errno> {
             continue;
         }
         let kind = match entry.file_type() {
-            // Some file systems do not say.
+            // Some file systems do not report the type.
             FileType::Unknown => fs::statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW)
                 .map_or(FileType::Unknown, |stat| FileType::from_raw_mode(stat.st_mode)),
             kind => kind,

@@ -1,4 +1,4 @@
-//! Which files a glob pattern means: by name at any depth, or by path below the directory that is searched.
+//! Which files a glob pattern means: by name at any depth, or by path below the searched directory.
 
 use std::path::Path;
 
@@ -6,18 +6,18 @@ use globset::{Candidate, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use crate::paths::leading_variable;
 
-/// A parsed pattern. As in `.gitignore`, one without a slash means names wherever they stand.
+/// A parsed pattern. As in `.gitignore`, one without a slash means names in any directory.
 #[derive(Clone, Debug)]
 pub(crate) struct FilePattern {
-    /// Any of them will do: models write several in one, and paths below the root where those below `path` are
-    /// meant.
+    /// Any of them may match: models write several in one, and write paths relative to the root instead of to
+    /// `path`.
     any: Vec<OnePattern>,
     sense: Sense,
 }
 
 #[derive(Clone, Debug)]
 struct OnePattern {
-    /// One pattern only; a set knows shortcuts for the common forms.
+    /// A set with only one pattern, because sets have shortcuts for the common forms.
     set: GlobSet,
     subject: PatternSubject,
 }
@@ -35,8 +35,8 @@ enum Sense {
 }
 
 impl FilePattern {
-    /// `directory` is what is searched, absolute: models often write it in front of the pattern, also as it is
-    /// below `root`.
+    /// `directory` is the searched one, absolute: models often repeat it before the pattern, also relative to
+    /// `root`.
     pub(crate) fn parse(pattern: &str, directory: &Path, root: &Path) -> Result<Self, String> {
         let several = several(pattern);
         let is_other = |pattern: &String| pattern.starts_with('!');
@@ -64,7 +64,7 @@ impl FilePattern {
         Ok(Self { any, sense })
     }
 
-    /// `relative` is a file's path below the directory that is searched.
+    /// `relative` is a file's path below the searched directory.
     pub(crate) fn means(&self, relative: &Path) -> bool {
         self.any.iter().any(|pattern| pattern.matches(relative)) == (self.sense == Sense::Matching)
     }
@@ -96,8 +96,8 @@ impl OnePattern {
     }
 }
 
-/// The patterns of a list, however it is written: as JSON, or with blanks or commas between patterns that all
-/// have a wildcard. A name with a blank in it stays one.
+/// The patterns of a list in any form: as JSON, or separated by blanks or commas if all patterns have a
+/// wildcard. A name with a blank in it stays one pattern.
 fn several(pattern: &str) -> Vec<String> {
     if let Ok(listed) = serde_json::from_str::<Vec<String>>(pattern) {
         return listed;

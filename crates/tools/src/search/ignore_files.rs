@@ -1,6 +1,6 @@
-//! What `.gitignore` and its like say of the names that a walk finds. Reads them itself: small regular files
-//! beneath the place that is searched, or in the directories above it, and never through a link (git does not
-//! follow one there either). The library that walks would open whatever has their name.
+//! Applies `.gitignore` and similar files to the names that a walk finds. Reads them itself: only small regular
+//! files below the searched place or in the directories above it, never through a link (git does not follow one
+//! there either). The library that walks would open anything with their name.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,36 +14,36 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use super::search_root::SearchRoot;
 use crate::limits::{GIT_POINTER_BYTES, IGNORE_FILE_BYTES};
 
-/// What a walk may pass by, directory by directory.
+/// What a walk may skip, directory by directory.
 #[derive(Debug)]
 pub(super) struct IgnoreFiles<'place> {
     place: &'place SearchRoot,
-    /// The user's own for all repositories.
+    /// The user's own rules for all repositories.
     global: Gitignore,
-    /// Of the directories that were met. Why a lock: the threads of a walk share them.
+    /// Rules of the directories seen so far. Why a lock: the threads of a walk share them.
     levels: Mutex<HashMap<PathBuf, Arc<IgnoreLevel>>>,
 }
 
-/// The rules of one directory; one without any has those of the directory above.
+/// The rules of one directory; a directory without any uses those of the one above.
 #[derive(Debug)]
 struct IgnoreLevel {
-    /// `.ignore`, which counts everywhere and before the others.
+    /// `.ignore`, which applies everywhere and takes precedence.
     plain: Gitignore,
     git: Gitignore,
-    /// `info/exclude` of the repository whose top this is.
+    /// `info/exclude` of the repository with this top directory.
     exclude: Gitignore,
     top: RepositoryTop,
     above: Option<Arc<IgnoreLevel>>,
 }
 
-/// Whether a directory is the top of a repository: rules of git from above end there.
+/// Whether a directory is the top of a repository: git's rules from above end there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RepositoryTop {
     No,
     Yes,
 }
 
-/// What one thread of a walk asks: most names have the directory of the one before.
+/// The lookup of one thread: most names are in the same directory as the previous one.
 #[derive(Debug)]
 pub(super) struct IgnoreLook<'files> {
     files: &'files IgnoreFiles<'files>,
@@ -52,7 +52,7 @@ pub(super) struct IgnoreLook<'files> {
 }
 
 impl<'place> IgnoreFiles<'place> {
-    /// With the rules of the directories above the place.
+    /// Includes the rules of the directories above the place.
     pub(super) fn of(place: &'place SearchRoot) -> Self {
         let real = place.real();
         let mut above: Vec<&Path> = real.ancestors().skip(1).collect();
@@ -74,7 +74,7 @@ impl<'place> IgnoreFiles<'place> {
         IgnoreLook { files: self, directory, level }
     }
 
-    /// The walk has met every directory above before.
+    /// The walk has visited every directory above before.
     fn level(&self, directory: &Path) -> Arc<IgnoreLevel> {
         let known =
             |path: &Path| self.levels.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned();
@@ -87,7 +87,7 @@ impl<'place> IgnoreFiles<'place> {
         levels.entry(directory.to_owned()).or_insert(level).clone()
     }
 
-    /// Of a directory of the place, through its handle.
+    /// Reads the rules of a directory of the place, through its handle.
     fn read_level(&self, above: Option<Arc<IgnoreLevel>>, directory: &Path) -> Arc<IgnoreLevel> {
         let read = |path: &Path, most: usize| {
             small(self.place.read_small(self.place.relative(path), most as u64), most)
@@ -96,7 +96,7 @@ impl<'place> IgnoreFiles<'place> {
     }
 }
 
-/// Whether git and its like pass by a directory, or one above it, up to a root. Both are real paths.
+/// Whether git and similar tools ignore a directory, or one above it, up to a root. Both are real paths.
 pub(crate) fn is_ignored(root: &Path, directory: &Path) -> bool {
     let read = |path: &Path, most: usize| small(regular_file::read_real(path, most as u64), most);
     let global = global(root);
@@ -114,7 +114,7 @@ pub(crate) fn is_ignored(root: &Path, directory: &Path) -> bool {
     false
 }
 
-/// What a walk comes to: some patterns are about directories only.
+/// The type of an entry: some patterns match only directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WalkedKind {
     Directory,
@@ -122,7 +122,7 @@ pub(super) enum WalkedKind {
 }
 
 impl IgnoreLook<'_> {
-    /// Whether a name is to be passed by. `path` is as the walk has it.
+    /// Whether to skip a name. `path` is the walk's path.
     pub(super) fn passes_by(&mut self, path: &Path, kind: WalkedKind) -> bool {
         let directory = path.parent().unwrap_or(path);
         if self.directory.as_os_str() != directory.as_os_str() {
@@ -141,7 +141,7 @@ impl Default for IgnoreLevel {
 }
 
 impl IgnoreLevel {
-    /// The same as above where a directory adds nothing. `read` gives what a small file holds.
+    /// The rules of the directory above, if this one adds nothing. `read` returns the content of a small file.
     fn below(
         above: Option<Arc<Self>>,
         directory: &Path,
@@ -195,8 +195,8 @@ impl IgnoreLevel {
     }
 }
 
-/// `info/exclude` of a work tree or submodule, whose `.git` is a file that says where its repository is. Links
-/// are followed up to the repository, not within it.
+/// `info/exclude` of a work tree or submodule, whose `.git` is a file with the path of its repository. Follows
+/// links up to the repository, not within it.
 fn excluded_elsewhere(directory: &Path, read: &dyn Fn(&Path, usize) -> Option<Vec<u8>>) -> Option<Vec<u8>> {
     let first_line = |bytes: Vec<u8>| {
         let text = String::from_utf8(bytes).ok()?;
@@ -210,7 +210,7 @@ fn excluded_elsewhere(directory: &Path, read: &dyn Fn(&Path, usize) -> Option<Ve
     outside(common.join("info/exclude"), IGNORE_FILE_BYTES)
 }
 
-/// What the user has for all repositories; it lies where only they write.
+/// The user's rules for all repositories; only the user can write that file.
 fn global(root: &Path) -> Gitignore {
     let path = gitconfig_excludes_path();
     let read =
@@ -218,12 +218,12 @@ fn global(root: &Path) -> Gitignore {
     rules(root, read)
 }
 
-/// One that is larger is as good as none: what is read is bounded.
+/// Ignores a larger file, because what is read is limited.
 fn small(read: std::io::Result<Vec<u8>>, most: usize) -> Option<Vec<u8>> {
     read.ok().filter(|bytes| bytes.len() <= most)
 }
 
-/// A line that can't be read is passed over; what is no text ends the file.
+/// Skips a line that can't be parsed; bytes that are no text end the file.
 fn rules(directory: &Path, bytes: Option<Vec<u8>>) -> Gitignore {
     let Some(bytes) = bytes else { return Gitignore::empty() };
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);

@@ -1,4 +1,4 @@
-//! Where a search starts: within reach, really there, and named as the model knows it. Walks nothing.
+//! Where a search starts: a place within reach that exists, under the name that the model knows. Walks nothing.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -26,7 +26,7 @@ pub(crate) enum PlaceError {
 }
 
 impl PlaceError {
-    /// With names as the model can use them in its next call.
+    /// With names that the model can use in its next call.
     pub(crate) fn relative_to(self, root: &Path) -> Self {
         match self {
             Self::File(error) => Self::File(error.relative_to(root)),
@@ -41,23 +41,23 @@ pub(crate) enum Shape {
     File,
 }
 
-/// A directory, or one file, that is searched.
+/// A directory or a single file to search.
 #[derive(Debug)]
 pub(crate) struct SearchRoot {
-    /// As the call named it: absolute and lexically normal.
+    /// The call's name for it: absolute and lexically normal.
     named: PathBuf,
-    /// What results are named below; relative to the workspace's root where it lies there.
+    /// The prefix of names in results; relative to the workspace's root if it lies there.
     told: PathBuf,
     real: PathBuf,
     shape: Shape,
-    /// The directory, or the one that holds the file: all that is opened is opened beneath it.
+    /// The directory, or the one with the file: everything is opened below it.
     handle: OwnedFd,
     hidden: HiddenBelow,
     closed: Option<ReadRules>,
 }
 
 impl SearchRoot {
-    /// The only check of reach in a search: below its directory no link is followed.
+    /// The only check of reach in a search: no link is followed below its directory.
     pub(crate) fn open(named: &Path, site: &Site) -> Result<Self, FileError> {
         let failed = |source: io::Error| FileError::io(named, "searched", source);
         let workspace = &site.workspace;
@@ -66,7 +66,7 @@ impl SearchRoot {
             Led::Below(place) if place.presence == Presence::Absent => {
                 return Err(FileError::Missing { path: named.to_owned(), hint: reach.hint(&place) });
             }
-            // Links at the end are followed too, so this is the thing itself.
+            // Links at the end are followed, too, so this is the target itself.
             Led::Below(place) => place.real,
             Led::Root { real, .. } => real,
         };
@@ -81,7 +81,7 @@ impl SearchRoot {
             Shape::File => real.parent().unwrap_or(&real),
         };
         let handle = no_follow::directory(directory).map_err(|error| failed(error.into()))?;
-        // Of the scratch directory as it really is; one that is not there yet holds nothing to see.
+        // The real scratch directory; one that does not exist yet contains nothing.
         let scratch = workspace.scratch.canonicalize().unwrap_or_else(|_| workspace.scratch.clone());
         let hidden = workspace.guarded.hidden_below(directory, &scratch);
         Ok(Self {
@@ -95,7 +95,7 @@ impl SearchRoot {
         })
     }
 
-    /// The same, where only a directory will do.
+    /// The same, but only for a directory.
     pub(crate) fn open_directory(named: &Path, site: &Site) -> Result<Self, PlaceError> {
         let place = Self::open(named, site)?;
         match place.shape {
@@ -116,23 +116,24 @@ impl SearchRoot {
         self.hidden.hides(real)
     }
 
-    /// Whose rule keeps a file from being read, as it is named or as it really is.
+    /// The origin of the rule that protects a file from reading, under its given or its real name.
     pub(super) fn keeper(&self, relative: &Path) -> Option<ReadRuleOrigin> {
         let closed = self.closed.as_ref()?;
         let below = |directory: &Path| closed.keeper(&directory.join(relative), directory);
         below(&self.named).or_else(|| if self.real == self.named { None } else { below(&self.real) })
     }
 
-    /// What the walk calls `path`, without the directory it walks.
+    /// A path of the walk, without the directory of the walk.
     pub(super) fn relative<'a>(&self, path: &'a Path) -> &'a Path {
         let root = self.real.as_os_str().len();
         let bytes = path.as_os_str().as_bytes();
-        // By length: the walker only ever appends names, and comparing components costs more than the walk.
+        // By length: the walker only ever appends names, and comparing components would cost more than the
+        // walk.
         let below = bytes.get(root..).unwrap_or_default();
         Path::new(OsStr::from_bytes(below.strip_prefix(b"/").unwrap_or(below)))
     }
 
-    /// A file for reading; `relative` is empty for a place that is one file itself.
+    /// Opens a file for reading; `relative` is empty for a place that is a single file.
     pub(crate) fn open_file(&self, relative: &Path) -> io::Result<File> {
         let name = match self.shape {
             Shape::Directory => relative,
@@ -141,12 +142,12 @@ impl SearchRoot {
         Ok(no_follow::file(&self.handle, name)?.into())
     }
 
-    /// What a small regular file holds, and one byte more where it is longer. Nothing else is opened for long.
+    /// The content of a small regular file, plus one byte if it is longer. Does not keep anything else open.
     pub(super) fn read_small(&self, relative: &Path, most: u64) -> io::Result<Vec<u8>> {
         regular_file::read_beneath(&self.handle, relative, most)
     }
 
-    /// The directory that a pattern without wildcards names, as it is to be written in one.
+    /// The directory that a pattern without wildcards names, in the form for a pattern.
     pub(crate) fn directory_below(&self, pattern: &str) -> Option<String> {
         let name = pattern.trim_start_matches("./").trim_end_matches('/');
         let is_plain = !name.is_empty() && !name.contains(['*', '?', '[', '{', '!']);
@@ -155,7 +156,7 @@ impl SearchRoot {
         (is_shown && real.symlink_metadata().is_ok_and(|found| found.is_dir())).then(|| visible_name(name))
     }
 
-    /// How the model is told of a file: on one line, ready for the next call.
+    /// The name of a file for the model: on one line, ready for the next call.
     pub(crate) fn told(&self, relative: &Path) -> String {
         visible_name(&joined(&self.told, relative).to_string_lossy())
     }
@@ -165,7 +166,7 @@ fn below_root(named: &Path, workspace: &Workspace) -> PathBuf {
     named.strip_prefix(&workspace.root).unwrap_or(named).to_owned()
 }
 
-/// `join` alone would add a slash for nothing.
+/// `join` alone would append a slash for an empty path.
 fn joined(directory: &Path, relative: &Path) -> PathBuf {
     if relative.as_os_str().is_empty() { directory.to_owned() } else { directory.join(relative) }
 }

@@ -1,4 +1,4 @@
-//! Keeps what a call found beyond its limit in the session's scratch directory. Bounded by what it is given.
+//! Saves what a call found beyond its limit in the session's scratch directory. Its caller limits the size.
 
 use std::fs::DirBuilder;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use attache_core::ids::CallId;
 use attache_sandbox::scratch_file;
 
-/// The file with `text`. `None` when the disk did not take it: that costs the file, not the call.
+/// Writes `text` to a file. `None` if that fails: then only the file is missing, and the call continues.
 pub(crate) fn keep(scratch: &Path, tool: &str, call_id: &CallId, text: &[u8]) -> Option<PathBuf> {
     let path = path(scratch, tool, call_id);
     match write(scratch, &path, text) {
@@ -21,7 +21,7 @@ pub(crate) fn keep(scratch: &Path, tool: &str, call_id: &CallId, text: &[u8]) ->
     }
 }
 
-/// The call's id comes from a model: it becomes part of a name only as far as it is harmless.
+/// The call's id comes from a model: only its harmless characters become part of the name.
 fn path(scratch: &Path, tool: &str, call_id: &CallId) -> PathBuf {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);

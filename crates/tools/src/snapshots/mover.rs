@@ -1,5 +1,5 @@
-//! Moves files back and forth for a rewind: through the same handles, checks and turns as the tools, one file
-//! in one step. What holds something else than expected stays as it is.
+//! Moves files between two states for a rewind: with the same handles, checks and locks as the tools, each file
+//! in one step. A file with unexpected content is left alone.
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -21,21 +21,21 @@ use crate::snapshots::left_at;
 use crate::text::Decoded;
 use crate::texts::{CallTexts, Deed};
 
-/// Somebody else's change is never taken back.
+/// A change by another program is never undone.
 const CHANGED: &str = "it was changed since the agent last wrote it";
 const GONE: &str = "its content is not kept any more";
 const NO_CLIENT: &str = "its text is kept by an editor that is not connected";
 const UNSAVED: &str =
     "its text is only in the editor, which can't be asked to drop it: close it there without saving";
 
-/// Moves files on this machine, and through the client's editor where that keeps them.
+/// Moves files on this machine, or through the client's editor if that keeps them.
 #[derive(Clone, Debug)]
 pub struct SnapshotMover {
     turns: FileTurns,
 }
 
 impl SnapshotMover {
-    /// Shares its turns with the tools, so that none changes a file that is being moved.
+    /// Shares its locks with the tools, so that none changes a file that is being moved.
     pub fn new(turns: &FileTurns) -> Self {
         Self { turns: turns.clone() }
     }
@@ -89,7 +89,7 @@ impl FileMover for SnapshotMover {
     }
 }
 
-/// The bytes a file is to hold; `None` for what is no file.
+/// The bytes that a file has to contain; `None` if the state is no file.
 async fn content(shelf: &SnapshotShelf, state: &FileState) -> Result<Option<Vec<u8>>, String> {
     match state {
         FileState::File { digest, blob, .. } => {
@@ -102,7 +102,7 @@ async fn content(shelf: &SnapshotShelf, state: &FileState) -> Result<Option<Vec<
     }
 }
 
-/// Looks, keeps what is there, looks again and replaces: the last two without a pause between them.
+/// Reads, stores the content, reads again and replaces: the last two without a pause between them.
 async fn move_on_disk(
     reach: &OpenRoots,
     shelf: &SnapshotShelf,
@@ -141,7 +141,7 @@ async fn move_on_disk(
 fn put(target: &Target, wanted: &FileMove, content: Vec<u8>, reach: &OpenRoots) -> Result<(), FileError> {
     match &wanted.to {
         FileState::File { mode, .. } => {
-            // What makes a program run as somebody else is the user's own to set.
+            // Only the user may set the bits that make a program run as another user.
             target.replace(&content, mode.map_or(NewMode::Usual, |mode| NewMode::Exactly(mode & 0o777)))
         }
         FileState::Link { target: leads_to } if stays_inside(&wanted.path, leads_to, reach) => {
@@ -159,17 +159,17 @@ fn put(target: &Target, wanted: &FileMove, content: Vec<u8>, reach: &OpenRoots) 
     }
 }
 
-/// Whether a link would lead to something within reach, by its words and in fact.
+/// Whether a link's target is within reach, both by its text and in fact.
 fn stays_inside(link: &Path, leads_to: &Path, reach: &OpenRoots) -> bool {
     let Some(directory) = link.parent() else { return false };
-    // What `..` means behind a name depends on what that name is when the link is followed.
+    // The meaning of `..` after a name depends on what that name is when the link is followed.
     let mut names = leads_to.components().skip_while(|name| *name == Component::ParentDir);
     if names.any(|name| name == Component::ParentDir) {
         return false;
     }
     match reach.follow(&normal(&directory.join(leads_to))) {
         Ok(_) => true,
-        // It leads nowhere, and not from outside: such an error comes from within the roots only.
+        // The target does not exist, but lies within the roots: this error never comes from outside.
         Err(FileError::Io { source, .. }) => {
             [Errno::LOOP, Errno::NOTDIR].contains(&Errno::from_io_error(&source).unwrap_or(Errno::IO))
         }
@@ -177,7 +177,7 @@ fn stays_inside(link: &Path, leads_to: &Path, reach: &OpenRoots) -> bool {
     }
 }
 
-/// Those that the agent made and that hold nothing else.
+/// Removes directories that the agent created, if they are empty.
 fn remove_directories(path: &Path, directories: usize, reach: &OpenRoots) {
     for directory in path.ancestors().skip(1).take(directories) {
         let removed = Target::open_unfollowed(directory, reach, Parents::Require)
@@ -189,9 +189,9 @@ fn remove_directories(path: &Path, directories: usize, reach: &OpenRoots) {
     }
 }
 
-/// What a look at a file says about its move.
+/// The result of checking a file before its move.
 enum MoveCheck {
-    /// It can be made; these are the bytes that are there.
+    /// It can be moved; these are its current bytes.
     Expected(Option<Vec<u8>>),
     As(MoveOutcome),
 }
@@ -215,7 +215,7 @@ fn judged(found: FoundThere, wanted: &FileMove) -> MoveCheck {
     }
 }
 
-/// Off the runtime's threads, at the place of the file; `None` where its directory is not there.
+/// Runs outside of the runtime's threads, at the place of the file; `None` if its directory does not exist.
 async fn blocking<T: Send + 'static>(
     reach: &OpenRoots,
     wanted: &FileMove,
@@ -234,7 +234,7 @@ async fn blocking<T: Send + 'static>(
     done.await.unwrap_or_else(|error| Err(FileError::io(&path, "moved", std::io::Error::other(error))))
 }
 
-/// Through the editor that keeps the text; its own idea of line ends and of the last line does not count.
+/// Through the editor that keeps the text; ignores its own choice of line ends and of the last line feed.
 async fn move_at_client(
     reach: &OpenRoots,
     site: &Site,
@@ -265,7 +265,7 @@ async fn move_at_client(
             let body = String::from_utf8_lossy(&bytes).into_owned();
             Deed::Put { bytes, body, mode: NewMode::Usual }
         }
-        // Files are removed on the disk, which may hold something else than the editor shows.
+        // Files are removed on the disk, whose content may differ from the editor's.
         (None, Some(disk)) if named(&wanted.from) == text_on_disk(&disk.bytes) => Deed::Remove,
         (None, Some(_)) => return Ok(MoveOutcome::Conflict(CHANGED.to_owned())),
         (None, None) => return Ok(MoveOutcome::NotCovered(UNSAVED.to_owned())),
@@ -278,7 +278,7 @@ async fn move_at_client(
     Ok(MoveOutcome::Moved)
 }
 
-/// What names a text that lies on the disk, as a client's is named.
+/// The digest of a text on the disk, computed like that of a client's text.
 fn text_on_disk(bytes: &[u8]) -> Option<String> {
     let decoded = Decoded::from_bytes(bytes.to_vec()).ok()?;
     Some(digest(decoded.body.as_bytes()))

@@ -1,4 +1,4 @@
-//! The encodings a text file may have, each there and back without loss. Decides nothing about which one it is.
+//! The encodings of text files, each converted both ways without loss. Does not detect which one a file has.
 
 use encoding_rs::WINDOWS_1252;
 
@@ -10,7 +10,7 @@ pub(super) const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 pub(crate) enum Encoding {
     Utf8(ByteOrderMark),
     Utf16(Endian, ByteOrderMark),
-    /// And with it Latin-1, which differs from it in control characters only.
+    /// Includes Latin-1, which differs from it only in control characters.
     Windows1252,
 }
 
@@ -27,7 +27,7 @@ pub(crate) enum Endian {
     Big,
 }
 
-/// A character that the file's encoding has no place for.
+/// A character that the file's encoding can't represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the character {character:?} in line {line} of the new text can't be written in {}, the encoding of the file; \
@@ -65,7 +65,7 @@ impl Encoding {
         }
     }
 
-    /// The bytes of a file with this encoding and this body.
+    /// The bytes of a file with this encoding and this text.
     pub(crate) fn encode(self, body: &str) -> Result<Vec<u8>, Unencodable> {
         match self {
             Self::Utf8(mark) => {

@@ -1,4 +1,4 @@
-//! What is taken for text, and that nothing is lost on the way there and back.
+//! What counts as text, and that converting both ways loses nothing.
 
 use super::*;
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn encodings_are_told_by_their_mark_or_their_shape() {
     assert_eq!(body("\u{feff}x".as_bytes()), "x");
 }
 
-/// Broken UTF-8 shown as Latin-1 would be a text that was never written.
+/// Broken UTF-8 shown as Latin-1 would be a text that no one wrote.
 #[test]
 fn broken_utf_8_is_not_taken_for_latin_1() {
     let broken = [&b"caf\xc3\xa9 "[..], b"caf\xe9"].concat();
@@ -54,7 +54,7 @@ fn a_character_without_a_place_is_named_with_its_line() {
 }
 
 proptest! {
-    /// Whatever is read as text is written as the same bytes again.
+    /// Whatever is read as text is written back as the same bytes.
     #[test]
     fn no_byte_is_lost(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         if let Ok(decoded) = Decoded::from_bytes(bytes.clone()) {

@@ -1,5 +1,5 @@
-//! A file before it is changed: what it holds, who keeps it, what the model knows of it. Reads the disk, asks
-//! no client.
+//! A file before it is changed: its content, what keeps it, what the model knows of it. Reads the disk, asks no
+//! client.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ use crate::text::{Decoded, Encoding};
 /// What the model knows of a file before it is changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Knowledge {
-    /// It never read or wrote it.
+    /// The model never read or wrote it.
     None,
     Current,
-    /// It was shown only some of its lines.
+    /// The model saw only some of its lines.
     Partial,
-    /// Somebody else changed it since.
+    /// Another program changed it since.
     Outdated,
 }
 
-/// Whether the model may read a file without anybody's word: else nothing that it is told may depend on what
-/// the file holds.
+/// Whether the model may read a file without a question; if not, nothing that it is told may depend on the
+/// content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Readable {
     Unasked,
@@ -37,20 +37,20 @@ pub(crate) enum Readable {
 #[derive(Debug)]
 pub(crate) struct Original {
     pub(crate) path: PathBuf,
-    /// How the model is told of it.
+    /// The name that the model is told.
     pub(crate) told: String,
-    /// Every link followed.
+    /// With all links resolved.
     pub(crate) real: PathBuf,
-    /// The same with the root as the session names it.
+    /// The same below the session's name of the root.
     pub(crate) named: PathBuf,
     pub(crate) content: OriginalContent,
-    /// Of what it holds.
+    /// The digest of its content.
     pub(crate) digest: String,
     pub(crate) knowledge: Knowledge,
     pub(crate) readable: Readable,
-    /// As it is on the disk, to be put back should a later change fail.
+    /// The bytes on the disk, to restore them if a later change fails.
     pub(crate) disk: Option<OldBytes>,
-    /// Directories on the way that are not there yet.
+    /// How many directories on the way are missing.
     pub(crate) missing_directories: usize,
     pub(super) reader: TextStore,
     pub(crate) writer: TextStore,
@@ -75,7 +75,7 @@ impl OnDisk {
         Self { content: OriginalContent::Missing(error), digest: ABSENT.to_owned(), bytes: None }
     }
 
-    /// Reads it, as far as it is not too large.
+    /// Reads it, unless it is too large.
     pub(super) fn of(file: File, path: &Path) -> Result<Self, FileError> {
         let metadata = file.metadata().map_err(|error| FileError::io(path, "read", error))?;
         let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o7777;
@@ -98,7 +98,7 @@ impl OnDisk {
     }
 }
 
-/// What a file holds. The errors are what a tool says that needs a text.
+/// The content of a file. The errors are those of tools that need a text.
 #[derive(Debug)]
 pub(crate) enum OriginalContent {
     Missing(FileError),
@@ -107,7 +107,7 @@ pub(crate) enum OriginalContent {
     Opaque(FileError),
 }
 
-/// What becomes of a file.
+/// What to do with a file.
 #[derive(Debug)]
 pub(crate) enum Deed {
     Put { bytes: Vec<u8>, body: String, mode: NewMode },
@@ -132,7 +132,7 @@ impl Original {
         }
     }
 
-    /// Has the model told of it by its name below the workspace's root.
+    /// Names it relative to the workspace's root for the model.
     pub(super) fn name_below(&mut self, root: &Path) {
         self.told = told(below(root, &self.path));
         let content = std::mem::replace(
@@ -146,20 +146,20 @@ impl Original {
         };
     }
 
-    /// What the model knows of it from now on: its own change, or that there was nothing to change. A change of
-    /// somebody else's stays unknown until it is read.
+    /// What the model knows of it from now on: its own change, or that nothing had to change. Changes by others
+    /// stay unknown until it reads them.
     pub(crate) fn sight(&self, deed: Option<&Deed>) -> Option<Sight> {
         if deed.is_some() && self.knowledge == Knowledge::Outdated {
             return None;
         }
         let digest = self.digest_after(deed);
-        // The lines that it was not shown are there still: nothing replaces a file that is known in part.
+        // The lines that it has not seen are still there: a file that is known in part is never replaced.
         let is_partial = self.knowledge == Knowledge::Partial && matches!(deed, Some(Deed::Put { .. }));
         let lines = is_partial.then_some(SeenLines { first: 0, end: 0, total: None });
         Some(Sight { path: self.real.clone(), digest, lines })
     }
 
-    /// What names its content once that is done.
+    /// The digest of its content after the change.
     pub(crate) fn digest_after(&self, deed: Option<&Deed>) -> String {
         match (deed, &self.writer) {
             (Some(Deed::Put { bytes, .. }), TextStore::Disk) => digest(bytes),
@@ -177,7 +177,7 @@ impl Original {
         }
     }
 
-    /// What its text is written in; new files are UTF-8.
+    /// Its encoding; new files are UTF-8.
     pub(crate) fn encoding(&self) -> Encoding {
         match &self.content {
             OriginalContent::Text(decoded) => decoded.encoding,
@@ -185,11 +185,11 @@ impl Original {
         }
     }
 
-    /// The file with this text instead.
+    /// Replaces the file's text by this one.
     pub(crate) fn put(&self, body: String, mode: NewMode, encoding: Encoding) -> Result<Deed, FileError> {
         let encoding = match self.writer {
             TextStore::Disk => encoding,
-            // How a client writes its files is its own business.
+            // A client chooses itself how it encodes its files.
             TextStore::Client(_) => Encoding::UTF_8,
         };
         let encoded = encoding.encode(&body);
@@ -197,8 +197,7 @@ impl Original {
         Ok(Deed::Put { bytes, body, mode })
     }
 
-    /// A client's text with the end that the file has: some clients take the last line feed away, others add
-    /// one.
+    /// A client's text with the file's own end: some clients remove the last line feed, others add one.
     pub(super) fn with_its_end(&self, body: String) -> String {
         let OriginalContent::Text(disk) = &self.content else { return body };
         let bare = |text: &str| {
@@ -209,12 +208,12 @@ impl Original {
         if same { disk.body.clone() } else { body }
     }
 
-    /// Whether the user may run it.
+    /// Whether the user may execute it.
     pub(crate) fn is_executable(&self) -> bool {
         self.disk.as_ref().is_some_and(|disk| disk.mode & 0o100 != 0)
     }
 
-    /// What a change of it holds in memory.
+    /// How much memory a change of it takes.
     pub(crate) fn size(&self) -> usize {
         self.disk.as_ref().map_or(0, |disk| disk.bytes.len())
     }

@@ -1,4 +1,4 @@
-//! The `apply_patch` tool: a patch over several files, all of it or nothing. Reading the patch
+//! The `apply_patch` tool: applies a patch to several files, completely or not at all. Reading the patch
 //! (`apply_patch/parse.rs` for unified diffs, `apply_patch/envelope.rs` for `*** Begin Patch`) and fitting its
 //! hunks (`apply_patch/fit.rs`) is pure.
 
@@ -35,7 +35,7 @@ struct Input {
     patch: String,
 }
 
-/// Of each format, for the errors of patches in it.
+/// An example of each format, for errors in patches of that format.
 const ENVELOPE_EXAMPLE: &str =
     r#"{"patch":"*** Begin Patch\n*** Update File: x.txt\n@@\n one\n-two\n+2\n*** End Patch\n"}"#;
 const EXAMPLE: &str = r#"{"patch":"--- a/x.txt\n+++ b/x.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}"#;
@@ -44,11 +44,11 @@ static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     arguments::spec::<Input>("apply_patch", ToolKind::Edit, Effect::Mutates, Visibility::Shown)
 });
 
-/// A call, understood.
+/// A call with its patch understood.
 #[derive(Debug)]
 pub(crate) struct ApplyPatchCall {
     changes: Vec<FileChange>,
-    /// Each once; changes name them by their index.
+    /// Each path once; changes refer to them by index.
     paths: Vec<PathBuf>,
 }
 
@@ -153,7 +153,7 @@ impl Mutation for ApplyPatchCall {
             whole.locations.extend(made.locations);
             whole.shown.extend(made.shown);
         }
-        // Deletions last: a file that is gone is the hardest to put back.
+        // Deletions last, because a deleted file is the hardest to restore.
         whole.steps.sort_by_key(|step| matches!(step, FileStep::Remove { .. }));
         bound(&mut whole.shown);
         whole.answer = format!("patched {}:\n{}", counted(self.changes.len(), "file"), lines.join("\n"));
@@ -161,7 +161,7 @@ impl Mutation for ApplyPatchCall {
     }
 }
 
-/// One file's share of the change.
+/// One file's part of the change.
 struct PatchedFile {
     steps: Vec<FileStep>,
     line: String,
@@ -250,7 +250,7 @@ impl FileChange {
         })
     }
 
-    /// The text of the file, and what the hunks make of it.
+    /// The text of the file, and the text after its hunks.
     fn fitted<'text>(&self, original: &'text Original) -> Result<(&'text str, String), String> {
         let old = &original.text()?.body;
         let new = fit::fit(old, &self.hunks).map_err(|conflict| conflict.about(&original.told))?;
@@ -267,7 +267,7 @@ fn must_be_missing(original: &Original) -> Result<(), String> {
     }
 }
 
-/// Keeps what is shown of a large patch within what one call may show.
+/// Limits the shown part of a large patch to what one call may show.
 fn bound(shown: &mut Vec<Shown>) {
     let mut room = SHOWN_DIFF_BYTES;
     let fits = |block: &Shown| {

@@ -1,4 +1,4 @@
-//! The `bash` tool: one command in a shell of its own, from its start to the end of all it started.
+//! The `bash` tool: runs one command in a shell of its own, and waits for everything that it started.
 
 pub(crate) mod background;
 mod capture;
@@ -66,7 +66,7 @@ struct Input {
     background: Option<bool>,
 }
 
-/// Any host: a command that only asks for the network may reach each.
+/// Any host: a command that merely asks for the network may reach every host.
 const ANY_HOST: &str = "*";
 
 const EXAMPLE: &str = r#"{"command":"cargo test","timeout_ms":300000}"#;
@@ -85,7 +85,7 @@ impl Bash {
         Self { sandbox, background }
     }
 
-    /// What a command would touch, as far as that can be read.
+    /// What a command would touch, as far as its words show.
     fn accesses(&self, command: &str, site: &Site) -> Vec<Access> {
         let directory = &site.workspace.root;
         let is_held = self.sandbox.level() != Level::None;
@@ -95,7 +95,7 @@ impl Bash {
         let context = shell::Context {
             directory,
             home: home.as_deref(),
-            // The sandbox gives commands the scratch as their `TMPDIR`.
+            // The sandbox sets the scratch directory as `TMPDIR` of commands.
             temporary: is_held.then_some(site.workspace.scratch.as_path()),
             disk: &disk,
             restrictions: &RestrictionsOfSession { guarded, closed },
@@ -104,7 +104,7 @@ impl Bash {
         accesses(shell::with_real_paths(touches, &disk, directory))
     }
 
-    /// Keeps what the command will write. One that was not let write can't.
+    /// Keeps the files that the command will write. Without permission to write it can't change any.
     async fn keep_before(
         &self,
         input: &Input,
@@ -173,7 +173,7 @@ impl Tool for Bash {
             }
             let presentation = input.presentation(&accesses);
             match removal::refusal(&accesses, &self.sandbox, &site) {
-                // Whatever rules and people say: it can't be done.
+                // Impossible, whatever rules and people say.
                 Some(problem) => Err(format!("bash: {problem}")),
                 None => Ok(ToolPlan::new(accesses, presentation)),
             }
@@ -228,8 +228,8 @@ impl Tool for Bash {
     }
 }
 
-/// From the start of the command to the end of all it started; a terminal shows what it prints, or the call
-/// does.
+/// From the start of the command until everything that it started has ended; a terminal or the call shows its
+/// output.
 async fn run_here(
     granted: GrantedCommand,
     timeout: Duration,
@@ -307,7 +307,8 @@ fn is_of_network(access: &Access) -> bool {
 }
 
 impl Input {
-    /// What it is for, and what the command does not show: who allows one that reaches the network must know.
+    /// Adds the command's purpose and facts that it does not show: a person who allows network access has to
+    /// know.
     fn presentation(&self, accesses: &[Access]) -> Presentation {
         let mut shown = self.shown();
         if accesses.iter().any(is_of_network) {
@@ -316,7 +317,7 @@ impl Input {
         shown
     }
 
-    /// What is shown of it all the time: the command, and what it is for. What it prints is below that.
+    /// What clients always see: the command and its purpose. The output follows below.
     fn shown(&self) -> Presentation {
         let description = self.description.as_deref().filter(|text| !text.trim().is_empty());
         Presentation {
@@ -328,7 +329,7 @@ impl Input {
     }
 }
 
-/// The call's id comes from a model: it becomes part of a name only as far as it is harmless.
+/// The call's id comes from a model: only its harmless characters become part of the name.
 fn spill_path(scratch: &Path, call_id: &CallId) -> PathBuf {
     static COUNTER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     let count = COUNTER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
@@ -359,7 +360,7 @@ struct LiveOutput {
     view: View,
 }
 
-/// Where people see what a command prints.
+/// Where people see a command's output.
 #[derive(Debug)]
 enum View {
     Call { presentation: Box<Presentation>, progress: Arc<dyn Progress> },

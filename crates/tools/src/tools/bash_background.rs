@@ -1,4 +1,4 @@
-//! The `bash_background` tool: reads and stops what `bash` has started in the background. Starts nothing.
+//! The `bash_background` tool: reads and stops commands that `bash` started in the background. Starts nothing.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -44,7 +44,7 @@ enum BackgroundAction {
 
 const EXAMPLE: &str = r#"{"action":"output","name":"bg_1","wait_ms":10000}"#;
 
-/// Nothing outside of what was allowed when it was started is touched, so nothing is asked.
+/// Touches nothing beyond what was allowed when the command started, so no question is asked.
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     arguments::spec::<Input>("bash_background", ToolKind::Execute, Effect::SessionOnly, Visibility::Shown)
 });
@@ -82,7 +82,7 @@ impl BashBackground {
             BackgroundAction::List => Ok(BackgroundAnswer::list(&self.0.all(session))),
             BackgroundAction::Output => {
                 let process = named()?;
-                // Who wants the end and says no time wants all there is.
+                // A model that waits for the end without a time wants all output until then.
                 let to_the_end = input.until_end.filter(|until_end| *until_end);
                 let wait = input.wait_ms.or(to_the_end.map(|_| BACKGROUND_WAIT_MAX_MS));
                 if let Some(wait) = wait.map(Duration::from_millis) {
@@ -107,7 +107,7 @@ impl BashBackground {
         }
     }
 
-    /// What has ended is told once.
+    /// The end of a command is told once.
     fn tell(&self, session: &SessionId, process: &Process) -> BackgroundAnswer {
         let is_over = !process.is_running();
         let told = BackgroundAnswer::news(process);
@@ -140,18 +140,18 @@ fn missing_name(action: BackgroundAction) -> String {
     arguments::rejected(&SPEC, EXAMPLE, &format!("field `name` is missing, which `{action}` needs"))
 }
 
-/// What a call has to say.
+/// The answer to a call.
 pub(crate) struct BackgroundAnswer {
     pub(crate) text: String,
     pub(crate) shown: Vec<Shown>,
     pub(crate) news: Option<News>,
-    /// Those that it tells of.
+    /// The commands that it mentions.
     pub(crate) told: Vec<BackgroundMark>,
 }
 
 impl BackgroundAnswer {
     pub(crate) fn news(process: &Process) -> Self {
-        // Before the state is read: an end in between is told with the next call.
+        // Read before the state: an end in between is told with the next call.
         let told = vec![process.mark()];
         let news = process.news();
         let state = format!("{}: {}", process.name, news.state);

@@ -1,5 +1,5 @@
-//! The `edit` tool: replaces strings in a file as it is now, all of them or none. Matching is in
-//! `edit/apply.rs`.
+//! The `edit` tool: replaces strings in the current text of a file, all of them or none. `edit/apply.rs` finds
+//! the strings.
 
 mod apply;
 pub(crate) mod nearest;
@@ -49,7 +49,7 @@ const EXAMPLE: &str = r#"{"path":"src/main.rs","old_string":"let x = 1;","new_st
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("edit", ToolKind::Edit, Effect::Mutates, Visibility::Shown));
 
-/// A call, understood.
+/// A call with its replacements understood.
 #[derive(Debug)]
 pub(crate) struct EditCall {
     path: PathBuf,
@@ -65,7 +65,7 @@ impl Mutation for EditCall {
         let rejected = |problem: &str| arguments::rejected(&SPEC, EXAMPLE, problem);
         let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
         let path = paths::absolute(workspace, &input.path).map_err(|problem| rejected(&problem))?;
-        // Models fill in what they leave out.
+        // Models also fill in fields that they do not need: with an empty list, or with `false`.
         let edits = match (&input.old_string, &input.new_string) {
             (Some(_), Some(_)) => input.edits.filter(|edits| !edits.is_empty()),
             (_, _) => input.edits,

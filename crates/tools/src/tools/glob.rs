@@ -1,4 +1,4 @@
-//! The `glob` tool: the names of files, by pattern, in path order. Opens none of them.
+//! The `glob` tool: lists names of files by pattern, in path order. Opens none of them.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ const EXAMPLE: &str = r#"{"pattern":"src/**/*.rs"}"#;
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("glob", ToolKind::Search, Effect::ReadOnly, Visibility::Shown));
 
-/// A call, understood.
+/// A call with its pattern understood.
 #[derive(Debug)]
 pub(crate) struct GlobCall {
     path: PathBuf,
@@ -87,7 +87,7 @@ impl GlobCall {
         let place = SearchRoot::open_directory(&self.path, site)?;
         let unseen = Unseen::default();
         let matching = self.matching(&place, Ignored::PassedBy, &stop, &unseen);
-        // Who looks for what a build has made wants to know that it is there.
+        // A model that looks for build output needs to know that it exists.
         let ignored = match matching.total {
             0 => self.matching(&place, Ignored::Visited, &stop.sooner(IGNORED_TIME), &Unseen::default()),
             _ => Matching::default(),
@@ -105,14 +105,14 @@ impl GlobCall {
         let shares = shares.into_inner().unwrap_or_else(PoisonError::into_inner);
         let total = shares.iter().map(|share: &(Vec<OsString>, usize)| share.1).sum();
         let mut files: Vec<OsString> = shares.into_iter().flat_map(|share| share.0).collect();
-        // Each share is sorted: the stable sort finds these runs and only merges them.
+        // Each share is already sorted: the stable sort finds these runs and only merges them.
         files.sort_by(|left, right| path_order(left, right));
         files.truncate(GLOB_KEPT_FILES);
         Matching { files, total }
     }
 }
 
-/// What one thread has found; handed over, in order, when the thread is done.
+/// What one thread has found; handed over in order when the thread is done.
 struct Share<'s> {
     files: Vec<OsString>,
     total: usize,
@@ -120,7 +120,7 @@ struct Share<'s> {
 }
 
 impl Share<'_> {
-    /// Keeps the first ones in path order, whatever order they come in: half of a full share goes at once.
+    /// Keeps the first files in path order, whatever order they arrive in: drops half of a full share at once.
     fn push(&mut self, relative: &Path) {
         self.total += 1;
         self.files.push(relative.as_os_str().to_owned());
@@ -141,18 +141,18 @@ impl Drop for Share<'_> {
 
 #[derive(Default)]
 struct Matching {
-    /// In path order, the first ones.
+    /// The first files, in path order.
     files: Vec<OsString>,
-    /// Of all that match.
+    /// The number of all matches.
     total: usize,
 }
 
 struct GlobResult {
     place: SearchRoot,
     matching: Matching,
-    /// Looked for only when nothing else matches.
+    /// Searched only if nothing else matches.
     ignored: Matching,
-    /// That the pattern names, where it matches nothing.
+    /// The directory that the pattern names, if it matches nothing.
     directory: Option<String>,
     unseen: Unseen,
     stop: SearchStop,
@@ -188,7 +188,7 @@ impl GlobResult {
         text
     }
 
-    /// For the model alone.
+    /// A note only for the model.
     fn note(&self, shown: usize, output_path: Option<&Path>) -> String {
         let mut notes = Vec::new();
         if self.matching.total == 0 {

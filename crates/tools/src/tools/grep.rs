@@ -54,7 +54,7 @@ const EXAMPLE: &str = r#"{"pattern":"fn \\w+_at\\(","path":"src","glob":"*.rs"}"
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("grep", ToolKind::Search, Effect::ReadOnly, Visibility::Shown));
 
-/// A call, understood.
+/// A call with its pattern understood.
 #[derive(Debug)]
 pub(crate) struct GrepCall {
     path: PathBuf,
@@ -128,12 +128,12 @@ impl ReadOnlyCall for GrepCall {
 }
 
 fn matcher(input: &Input) -> Result<RegexMatcher, String> {
-    // First as it was written: the builder wraps it, and its errors point into what it made of it.
+    // Parse the original first: the builder wraps it, and its errors would point into the wrapped text.
     regex_syntax::parse(&input.pattern).map_err(|error| error.to_string())?;
     RegexMatcherBuilder::new()
         .case_insensitive(input.ignore_case.unwrap_or(false))
         .multi_line(true)
-        // `$` is also the end of a line that ends as on Windows; a match never spans lines.
+        // `$` also matches before a Windows line ending; a match never spans lines.
         .crlf(true)
         .size_limit(REGEX_BYTES)
         .dfa_size_limit(REGEX_BYTES)
@@ -144,7 +144,7 @@ fn matcher(input: &Input) -> Result<RegexMatcher, String> {
 const ACROSS_LINES: &str = "field `pattern` has a line end, and a match never spans lines: search for one of the lines, and see \
                             those around it with `context`";
 
-/// Whether it has a line end, written as such or as `\n`.
+/// Whether it contains a line end, literally or as `\n`.
 fn spans_lines(pattern: &str) -> bool {
     let mut rest = pattern.chars();
     while let Some(character) = rest.next() {
@@ -166,7 +166,7 @@ fn hint(pattern: &str) -> Option<&'static str> {
     }
 }
 
-/// The text for the model; what clients see goes into the call.
+/// Returns the text for the model; puts what clients see into the call.
 fn answer(
     report: &GrepReport,
     limit: usize,
@@ -177,7 +177,7 @@ fn answer(
     let head = report.kept.head(limit, GREP_BYTES, |file| report.place.told(file));
     let missing = report.kept.missing(&head);
     call.truncated = missing != OmittedMatches::Nothing || report.stop.was_due();
-    // Whoever asked for fewer wanted fewer; only what the hard limits cut is kept.
+    // A model that asked for fewer matches wants fewer; only what the hard limits cut is kept on disk.
     if missing != OmittedMatches::Nothing && (limit == GREP_MATCHES || head.matches < limit) {
         let all = report.kept.whole(|file| report.place.told(file));
         call.output_path = search::keep(&workspace.scratch, "grep", call_id, all.as_bytes());
@@ -190,7 +190,7 @@ fn answer(
     Bounded::whole(head.text, GREP_BYTES).into_text() + &note
 }
 
-/// For the model alone.
+/// A note only for the model.
 fn note(report: &GrepReport, head: &Head, missing: OmittedMatches, output_path: Option<&Path>) -> String {
     let mut notes = Vec::new();
     if head.matches == 0 {
@@ -211,7 +211,7 @@ fn note(report: &GrepReport, head: &Head, missing: OmittedMatches, output_path: 
     if let Some(path) = output_path {
         notes.push(format!("more of them are in {}", visible(&path.to_string_lossy())));
     }
-    // For who looks for something that is not there.
+    // Explains why something may be missing.
     match report.binary {
         _ if head.matches > 0 => {}
         0 => {}

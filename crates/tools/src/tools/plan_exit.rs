@@ -1,5 +1,5 @@
-//! The `plan_exit` tool: hands a plan to the core, which shows it to the user and asks whether to build it. It
-//! runs only where no user can answer.
+//! The `plan_exit` tool: gives a plan to the core, which shows it to the user and asks whether to carry it out.
+//! The tool itself runs only if no user can answer.
 
 use std::sync::LazyLock;
 

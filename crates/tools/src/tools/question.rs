@@ -1,5 +1,5 @@
-//! The `question` tool: hands its questions to the core, which asks the user. It runs only where no user can
-//! answer.
+//! The `question` tool: gives its questions to the core, which asks the user. The tool itself runs only if no
+//! user can answer.
 
 use std::sync::LazyLock;
 
@@ -44,7 +44,7 @@ struct Offered {
 const EXAMPLE: &str =
     r#"{"questions":[{"question":"Which database?","options":[{"label":"SQLite"},{"label":"PostgreSQL"}]}]}"#;
 
-/// The tool runs only where there is no user.
+/// The answer if there is no user, because only then the tool itself runs.
 const REFUSAL: &str =
     "question: no one is connected who could answer. Use your judgement, say what you assumed, and go on.";
 
@@ -97,7 +97,7 @@ fn parse(input: &Value) -> Result<Vec<Asked>, String> {
         .map_err(|problem| arguments::rejected(&SPEC, EXAMPLE, &problem))
 }
 
-/// What clients show is legible from here on; the answer repeats it to the model as it was shown.
+/// Makes everything that clients show legible here; the answer repeats it to the model in the same form.
 fn asked(item: AskedQuestion) -> Result<Asked, String> {
     if item.question.trim().is_empty() {
         return Err("question` must not be empty".to_owned());

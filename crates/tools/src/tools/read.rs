@@ -1,5 +1,5 @@
-//! The `read` tool: a text file, by lines, in portions a model can use; a directory, by names. Never holds a
-//! large file.
+//! The `read` tool: a text file by lines, in portions of a useful size; a directory by names. Never holds a
+//! large file in memory.
 
 mod excerpt;
 mod lines;
@@ -52,13 +52,13 @@ const EXAMPLE: &str = r#"{"path":"src/main.rs","offset":200,"limit":100}"#;
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("read", ToolKind::Read, Effect::ReadOnly, Visibility::Shown));
 
-/// A call, understood.
+/// A call with its arguments understood.
 #[derive(Debug)]
 pub(crate) struct ReadCall {
     path: PathBuf,
     offset: u64,
     limit: Option<u64>,
-    /// Bytes that the model has room for.
+    /// How many bytes fit in the model's context.
     room: usize,
 }
 
@@ -98,7 +98,7 @@ impl ReadOnlyCall for ReadCall {
         let request = Arc::new(Self { room: runtime.result_bytes, ..self });
         match Arc::clone(&request).excerpt(&texts, &runtime.cancel).await {
             Ok((excerpt, digest)) => {
-                // What showed nothing is no reason to hold a `write` back.
+                // An excerpt that showed nothing must not make `write` refuse.
                 let digest = digest.filter(|_| !excerpt.shows_nothing());
                 let sight = digest.map(|digest| request.sight(&texts, digest, excerpt.seen()));
                 let nested = NestedInstructions::of(&runtime.site, vec![request.path.clone()]).await;
@@ -111,7 +111,7 @@ impl ReadOnlyCall for ReadCall {
                 let listing = request.listing(&texts).await.map_err(|error| texts.in_words(error))?;
                 Ok(Box::new(|call| listing.finish(call)))
             }
-            // Whoever makes the file meanwhile makes something that the model has not seen.
+            // A file that another program creates meanwhile is one that the model has not seen.
             Err(error @ FileError::Missing { .. }) => {
                 let (sight, error) =
                     (request.sight(&texts, digest::ABSENT.to_owned(), None), texts.in_words(error));
@@ -125,7 +125,7 @@ impl ReadOnlyCall for ReadCall {
     }
 }
 
-/// Lines of a text, and the name of all that it holds.
+/// Lines of a text, and the digest of its whole content.
 type DigestedExcerpt = (LinesExcerpt, Option<String>);
 
 impl ReadCall {
@@ -133,13 +133,13 @@ impl ReadCall {
         Sight { path: files::real_name(&self.path, texts.reach()), digest, lines }
     }
 
-    /// From wherever the text is kept.
+    /// Reads from wherever the text is kept.
     async fn excerpt(
         self: Arc<Self>,
         texts: &CallTexts,
         cancel: &CancellationToken,
     ) -> Result<DigestedExcerpt, FileError> {
-        // What the model asks for is passed on as it is.
+        // Passes the model's range on unchanged.
         let asked = Lines {
             first: (self.offset > 0).then(|| line_number(self.offset.saturating_add(1))),
             count: self.limit.map(line_number),
@@ -197,7 +197,7 @@ impl ReadCall {
                     self.scanned(&mut reader, Until::TheEnd, cancel, |piece| digester.update(piece))?;
                 Ok((excerpt, Some(digester.finish())))
             }
-            // Rare, and seldom large: whole, so that lines can be told.
+            // Rare, and seldom large: read as a whole, because lines can't be found in pieces.
             Layout::Wide(..) => {
                 let bytes = files::load(file, &self.path)?;
                 let digest = digest::digest(&bytes);

@@ -1,4 +1,5 @@
-//! The `skill` tool: gives a model the text of a skill. Which there are it knows from its prompt.
+//! The `skill` tool: returns the text of a skill to the model, which knows from its prompt what skills there
+//! are.
 
 use std::sync::{Arc, LazyLock};
 
@@ -26,7 +27,7 @@ struct Input {
     name: String,
 }
 
-/// Names that an error lists: with more of them the nearest say more.
+/// How many names an error lists: if there are more, the nearest ones are more useful.
 const LISTED_SKILLS: usize = 20;
 
 const EXAMPLE: &str = r#"{"name":"release-notes"}"#;
@@ -73,7 +74,7 @@ impl Tool for SkillTool {
 fn find(input: &Value, workspace: &Workspace) -> Result<Arc<Skill>, String> {
     let input: Input = arguments::parse(&SPEC, EXAMPLE, input)?;
     let skills = &workspace.skills;
-    // Some models write the slash of the command.
+    // Some models add the slash of the command.
     let name = input.name.trim().trim_start_matches('/');
     let mut alike = skills.list.iter().filter(|skill| plain(&skill.name) == plain(name));
     let meant = alike.next().filter(|_| alike.next().is_none());
@@ -85,7 +86,7 @@ fn find(input: &Value, workspace: &Workspace) -> Result<Arc<Skill>, String> {
             count if count > all.len() => nearest_names(name, names()),
             _ => format!("; there are {}", all.join(", ")),
         };
-        // Without an example: no name in it would be one that there is.
+        // No example, because any name in it could be one that does not exist.
         Bounded::whole(format!("skill: there is no skill `{}`{there_are}", visible(name)), ERROR_BYTES)
             .into_text()
     })

@@ -1,4 +1,5 @@
-//! The `view_image` tool: a picture for the model, judged by its content. Changes and scales nothing.
+//! The `view_image` tool: shows a picture to the model, with its type detected from its content. Does not
+//! change or scale it.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -47,7 +48,7 @@ enum ViewError {
 }
 
 impl ViewError {
-    /// With names as the model can use them in its next call.
+    /// With names that the model can use in its next call.
     fn relative_to(self, root: &Path) -> Self {
         let below = |path: PathBuf| paths::below(root, &path).to_owned();
         match self {
@@ -58,7 +59,7 @@ impl ViewError {
     }
 }
 
-/// A call, understood.
+/// A call with its arguments understood.
 #[derive(Debug)]
 pub(crate) struct ViewImageCall {
     path: PathBuf,
@@ -107,9 +108,9 @@ fn find(path: PathBuf, reach: &OpenRoots) -> Result<FoundPicture, ViewError> {
     let size = file.metadata().map_err(failed)?.len();
     let mut bytes = Vec::new();
     read_some(&mut file, START_BYTES, &mut bytes).map_err(failed)?;
-    // What is no image is called that, whatever its size.
+    // Checked before the size: a file that is no image is reported as that.
     let Some(mime) = image_type(&bytes) else { return Err(ViewError::NoImage { path }) };
-    // The file may grow while it is read; the size seen first is no bound.
+    // The file may grow while it is read, so the size seen first is no limit.
     if size <= IMAGE_BYTES {
         read_some(&mut file, IMAGE_BYTES + 1 - bytes.len() as u64, &mut bytes).map_err(failed)?;
     }
@@ -119,7 +120,7 @@ fn find(path: PathBuf, reach: &OpenRoots) -> Result<FoundPicture, ViewError> {
     }
 }
 
-/// As much as tells what an image is.
+/// Enough bytes to detect the type of an image.
 const START_BYTES: u64 = 16;
 
 fn read_some(file: &mut File, most: u64, bytes: &mut Vec<u8>) -> io::Result<usize> {

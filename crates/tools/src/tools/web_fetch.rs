@@ -1,5 +1,5 @@
-//! The `web_fetch` tool: one page as text. Reaches only the host that was allowed, and an own network only by
-//! the user's word.
+//! The `web_fetch` tool: one page as text. Reaches only the allowed host, and a private network only with the
+//! user's permission.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};

@@ -1,4 +1,5 @@
-//! The `web_search` tool: a few hits of the search service that the user configured. Reads no page itself.
+//! The `web_search` tool: a few hits from the search service that the user configured. Does not read pages
+//! itself.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -49,7 +50,7 @@ impl WebSearchTool {
     }
 }
 
-/// Arguments that make sense.
+/// The arguments of a call, understood.
 struct SearchArguments {
     query: String,
     count: usize,

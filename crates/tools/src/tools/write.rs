@@ -1,4 +1,4 @@
-//! The `write` tool: makes a file or replaces one whole. Answers with a count of lines, never with content.
+//! The `write` tool: creates a file or replaces all of it. Answers with a count of lines, never with content.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ const EXAMPLE: &str = r#"{"path":"notes.md","content":"Hello\n"}"#;
 static SPEC: LazyLock<ToolSpec> =
     LazyLock::new(|| arguments::spec::<Input>("write", ToolKind::Edit, Effect::Mutates, Visibility::Shown));
 
-/// A call, understood.
+/// A call with its arguments understood.
 #[derive(Debug)]
 pub(crate) struct WriteCall {
     path: PathBuf,
@@ -76,7 +76,7 @@ impl Mutation for WriteCall {
         let (content, told) = (&original.content, &original.told);
         let body = self.body(content);
         let (summary, locations, shown) = match content {
-            // A file that would not change keeps its time, and what watches it is not woken.
+            // An unchanged file is not written: it keeps its time, and programs that watch it do not wake up.
             OriginalContent::Text(old) if old.body == body => {
                 return Ok(FileChanges {
                     answer: format!("wrote {told}: it already had this content"),
@@ -112,8 +112,8 @@ impl Mutation for WriteCall {
 }
 
 impl WriteCall {
-    /// The change of a file that the model may not read unasked: the same, and told with the same words,
-    /// whatever is there. People see what it replaces.
+    /// The change for a file that the model may not read without a question: it and its answer are the same,
+    /// whatever the file contains. People see what it replaces.
     fn unseen(&self, original: &Original) -> FileChanges {
         let body = self.content.clone();
         let shown = match &original.content {
@@ -128,7 +128,7 @@ impl WriteCall {
         FileChanges { steps, answer, locations: Vec::new(), shown }
     }
 
-    /// Compares with what the model was shown or wrote itself, never with what it has not seen.
+    /// Compares only with what the model saw or wrote itself.
     fn check_knowledge(original: &Original) -> Result<(), String> {
         let told = &original.told;
         if original.knowledge == Knowledge::Partial {
@@ -145,11 +145,11 @@ impl WriteCall {
         Ok(())
     }
 
-    /// The content with the line ends that the file has, unless it brings its own.
+    /// The content with the file's line endings, unless it has its own.
     fn body(&self, old: &OriginalContent) -> String {
         let OriginalContent::Text(old) = old else { return self.content.clone() };
         let content = match old.encoding {
-            // The mark stays by itself; a second one would be a character.
+            // The byte order mark stays on its own; a second one would be a character.
             Encoding::Utf8(ByteOrderMark::Present) | Encoding::Utf16(_, ByteOrderMark::Present) => {
                 self.content.strip_prefix('\u{feff}').unwrap_or(&self.content)
             }

@@ -1,19 +1,19 @@
-//! Which hosts are closed by their name or address, and which names may lead to a network of one's own. Pure.
+//! Which hosts are closed by name or address, and which names may lead to the user's own network. Pure.
 
 use std::net::IpAddr;
 
 use attache_core::realm::{Realm, realm};
 use url::Host;
 
-/// Names under which clouds tell a machine its keys.
+/// Names under which clouds give a machine its keys.
 const METADATA_NAMES: [&str; 5] =
     ["instance-data", "instance-data.ec2.internal", "metadata", "metadata.google.internal", "metadata.goog"];
 
-/// What ends a name that no public registry gives away: RFC 6761, 6762, 8375, and the one that ICANN keeps for
+/// Endings of names that no public registry assigns: RFC 6761, 6762, 8375, and the one that ICANN reserves for
 /// private use.
 const OWN_ENDINGS: [&str; 4] = [".localhost", ".local", ".internal", ".home.arpa"];
 
-/// A host may be closed before anybody looks where it leads.
+/// Why a host is closed, before its name is resolved.
 pub(super) fn closed(host: &Host<&str>) -> Option<&'static str> {
     let address = match host {
         Host::Domain(name) => {
@@ -28,8 +28,8 @@ pub(super) fn closed(host: &Host<&str>) -> Option<&'static str> {
     }
 }
 
-/// Whether the user's word about this host opens addresses of their own network. A public name does not: who
-/// owns it can lead it anywhere at any time.
+/// Whether the user's permission for this host opens addresses of the user's own network. For a public name it
+/// does not, because its owner can lead it anywhere at any time.
 pub(super) fn may_open_own(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => {
@@ -40,7 +40,7 @@ pub(super) fn may_open_own(host: &Host<&str>) -> bool {
     }
 }
 
-/// Without the dot that may end a full name.
+/// The name without the dot that may end a full name.
 fn plain(name: &str) -> &str {
     name.strip_suffix('.').unwrap_or(name)
 }

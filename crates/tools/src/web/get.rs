@@ -1,5 +1,4 @@
-//! One GET over http(s): every hop is resolved, judged and then dialled at exactly the addresses that were
-//! judged.
+//! One GET over http(s): each hop is resolved and judged, and connects only to the judged addresses.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -41,7 +40,7 @@ pub(crate) enum GetError {
     Transport(String),
 }
 
-/// What came, up to the limit.
+/// The response, up to the limit.
 #[derive(Debug)]
 pub(crate) struct Got {
     pub(crate) url: Url,
@@ -51,7 +50,7 @@ pub(crate) struct Got {
     pub(crate) is_cut: bool,
 }
 
-/// The grant is about the first host, which no hop leaves.
+/// The grant is for the first host, and no hop may leave it.
 pub(crate) async fn get(names: &dyn HostResolver, first: Url, grant: NetworkGrant) -> Result<Got, GetError> {
     let mut url = first.clone();
     for _ in 0..=WEB_HOPS {
@@ -65,7 +64,7 @@ pub(crate) async fn get(names: &dyn HostResolver, first: Url, grant: NetworkGran
         if url.scheme() == "https" && next.scheme() == "http" {
             return Err(GetError::Downgrade(next.into()));
         }
-        // The user was asked for the first host only.
+        // The user was asked only about the first host.
         if next.host_str() != first.host_str() {
             return Err(GetError::OtherHost(next.into()));
         }
@@ -74,7 +73,7 @@ pub(crate) async fn get(names: &dyn HostResolver, first: Url, grant: NetworkGran
     Err(GetError::TooManyHops)
 }
 
-/// What is wrong with an address before anything is resolved.
+/// What is wrong with an address before its name is resolved.
 pub(crate) fn check(url: &Url) -> Result<(), GetError> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(GetError::Scheme(url.scheme().to_owned()));
@@ -102,13 +101,13 @@ async fn ask(names: &dyn HostResolver, url: &Url, grant: NetworkGrant) -> Result
     if found.is_empty() {
         return Err(GetError::NoAddress { host });
     }
-    // One bad address among good ones is an attempt, not an accident.
+    // A bad address among good ones is an attack, not an accident.
     for address in &found {
         judge(url, *address, grant)?;
     }
     let pinned: Vec<SocketAddr> =
         found.iter().map(|address| SocketAddr::new(names.dial(*address), 0)).collect();
-    // A client of its own for each hop: it knows this host at these addresses and asks no name server.
+    // A separate client for each hop: it connects to this host at these addresses and asks no name server.
     drop(rustls::crypto::ring::default_provider().install_default());
     let client = Client::builder()
         .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
@@ -144,7 +143,7 @@ async fn read(url: Url, mut response: Response) -> Result<Got, GetError> {
     }
     let content_type = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let mut got = Got { url, content_type: content_type.map(str::to_owned), body: Vec::new(), is_cut: false };
-    // Counted after decompression: a small answer may be a large page.
+    // Counted after decompression, because a small response may be a large page.
     while let Some(bytes) = response.chunk().await.map_err(transport)? {
         let room = WEB_BYTES - got.body.len();
         got.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -160,7 +159,7 @@ fn transport(error: reqwest::Error) -> GetError {
     GetError::Transport(innermost(error))
 }
 
-/// The innermost reason says most, and holds no address.
+/// The innermost error says the most, and contains no address.
 pub(super) fn innermost(error: reqwest::Error) -> String {
     let error = error.without_url();
     let mut innermost: &dyn std::error::Error = &error;

@@ -1,4 +1,5 @@
-//! From what a server sent to text for a model: HTML becomes Markdown, texts are decoded, all else is refused.
+//! Turns a server's response into text for a model: HTML becomes Markdown, texts are decoded, everything else
+//! is refused.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use html5ever::tree_builder::TreeBuilderOpts;
 use super::Got;
 use crate::limits::{WEB_NESTING, WEB_PARSE_TIME, WEB_PIECE_BYTES, WEB_STACK_BYTES};
 
-/// The text of a page, or what it is instead. May take a while; call it where blocking is allowed.
+/// The text of a page, or what it is instead. May take long; call it where blocking is allowed.
 pub(crate) fn readable(got: &Got) -> Result<String, String> {
     let given = got.content_type.as_deref().unwrap_or("text/plain");
     let kind = given.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -31,7 +32,7 @@ pub(crate) fn readable(got: &Got) -> Result<String, String> {
     if is_html { markdown(text.into_owned(), got.url.as_str()) } else { Ok(text.into_owned()) }
 }
 
-/// As the server says, else as the page says near its beginning, else UTF-8.
+/// The server's encoding, else the one that the page names near its beginning, else UTF-8.
 fn charset(content_type: &str, body: &[u8]) -> &'static Encoding {
     let label = |text: &str| {
         let lower = text.to_ascii_lowercase();
@@ -54,12 +55,12 @@ fn markdown(html: String, url: &str) -> Result<String, String> {
     converting.join().map_err(|_| "can't be converted".to_owned())?
 }
 
-/// Piece by piece, so that a page which is made to be slow is given up between two of them. The converters call
-/// themselves for each level and the parser looks through the levels for each element, hence their limit.
+/// Parses piece by piece, so that it can give up on a page that is made to be slow. The converters recurse for
+/// each level and the parser searches the levels for each element, hence the limit on levels.
 pub(super) fn parse(html: &str, within: Duration) -> Result<Document, String> {
     let too_deep = || format!("is nested more than {WEB_NESTING} levels deep");
     let started = Instant::now();
-    // What is in `noscript` is for us.
+    // The content of `noscript` is meant for us.
     let tree_builder = TreeBuilderOpts { scripting_enabled: false, ..TreeBuilderOpts::default() };
     let options = ParseOpts { tree_builder, ..ParseOpts::default() };
     let mut parser = html5ever::parse_document(Document::default(), options);
@@ -98,7 +99,7 @@ fn levels(page: &Document) -> usize {
 }
 
 fn convert(html: &str, url: &str) -> Result<String, String> {
-    // Classes say what language code is in.
+    // Classes name the language of code.
     let as_markdown = dom_smoothie::Config {
         text_mode: TextMode::Markdown,
         keep_classes: true,
@@ -108,7 +109,8 @@ fn convert(html: &str, url: &str) -> Result<String, String> {
     match Readability::with_document(page, Some(url), Some(as_markdown)).and_then(|mut page| page.parse()) {
         Ok(article) if article.title.trim().is_empty() => Ok(article.text_content.into()),
         Ok(article) => Ok(format!("# {}\n\n{}", article.title.trim(), article.text_content)),
-        // A page without an article (a list, a form) is shown whole. The search for one took it apart.
+        // A page without an article (a list, a form) is shown as a whole. Parsed again, because the search for
+        // an article took it apart.
         Err(_) => Ok(parse(html, WEB_PARSE_TIME)?.md(Some(&["script", "style", "noscript", "svg"])).into()),
     }
 }

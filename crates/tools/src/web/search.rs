@@ -1,7 +1,7 @@
-//! Asks the search service that the user configured: one request, one list of hits. Knows no session and no
+//! Queries the search service that the user configured: one request, one list of hits. Knows no session and no
 //! rule.
 //!
-//! The address is the user's own choice, so unlike those of `web_fetch` it may be on this machine.
+//! The user chose the address, so unlike those of `web_fetch` it may be on this machine.
 
 mod brave;
 mod budget;
@@ -30,7 +30,7 @@ pub(crate) use budget::Budget;
 pub(crate) use hit::SearchHit;
 pub use key::SearchKey;
 
-/// The services that can be asked.
+/// The supported services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SearchProvider {
     /// Brave Search.
@@ -47,7 +47,7 @@ impl SearchProvider {
     /// Every provider.
     pub const ALL: [Self; 4] = [Self::Brave, Self::Tavily, Self::Exa, Self::Searxng];
 
-    /// As configurations name it.
+    /// The name that configurations use.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Brave => "brave",
@@ -57,7 +57,7 @@ impl SearchProvider {
         }
     }
 
-    /// Where it is for everybody. `None`: everybody runs their own.
+    /// The public address of the service. `None`: users run their own.
     pub fn usual_address(self) -> Option<&'static str> {
         match self {
             Self::Brave => Some("https://api.search.brave.com"),
@@ -67,7 +67,7 @@ impl SearchProvider {
         }
     }
 
-    /// The variable that usually holds its key. `None`: it takes none.
+    /// The variable that usually holds its key. `None`: it needs none.
     pub fn usual_key_variable(self) -> Option<&'static str> {
         match self {
             Self::Brave => Some("BRAVE_API_KEY"),
@@ -78,7 +78,7 @@ impl SearchProvider {
     }
 }
 
-/// Who is asked, where, and with which key.
+/// The service, its address and its key.
 #[derive(Clone, Debug)]
 pub struct SearchEndpoint {
     service: Service,
@@ -104,7 +104,7 @@ pub enum SearchEndpointError {
 }
 
 impl SearchEndpoint {
-    /// A service that takes no key is not given one.
+    /// A service that needs no key does not get one.
     pub fn new(
         provider: SearchProvider,
         address: &str,
@@ -124,7 +124,7 @@ impl SearchEndpoint {
         Ok(Self { service, address })
     }
 
-    /// In lower case.
+    /// The host, in lower case.
     pub(crate) fn host(&self) -> &str {
         self.address.host_str().unwrap_or_default()
     }
@@ -145,7 +145,7 @@ impl SearchEndpoint {
         }
     }
 
-    /// The text without the key, should the service have repeated it.
+    /// The text without the key, in case the service repeated it.
     fn without_key(&self, text: &str) -> String {
         self.key().map_or_else(|| text.to_owned(), |key| key.hide_in(text))
     }
@@ -169,7 +169,7 @@ impl SearchEndpoint {
         hits.ok_or(SearchError::Unreadable)
     }
 
-    /// What an answer that is no success means here.
+    /// The meaning of a response that is not a success.
     fn refusal(&self, status: StatusCode, body: &[u8]) -> SearchError {
         let said = self.said(body);
         let has_key = match self.service {
@@ -185,14 +185,14 @@ impl SearchEndpoint {
         }
     }
 
-    /// Its own words, if they are meant for programs; pages for people say nothing more than the status.
+    /// The service's own message, if it is meant for programs; pages for people say no more than the status.
     fn said(&self, body: &[u8]) -> String {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
         if !text.starts_with('{') {
             return String::new();
         }
-        // Hidden before it is cut: half a key is no longer found.
+        // Hide the key before cutting: half a key would not be found any more.
         let text = hit::one_line(&self.without_key(text), SEARCH_SAID_CHARACTERS);
         format!(": {}", visible(&text))
     }
@@ -232,11 +232,11 @@ pub(crate) enum SearchError {
     Transport(String),
 }
 
-/// Asks one endpoint again and again.
+/// Queries one endpoint, any number of times.
 #[derive(Debug)]
 pub(crate) struct Searcher {
     pub(crate) endpoint: SearchEndpoint,
-    /// Made when first used: reading the machine's certificates takes longer than starting the program.
+    /// Made on first use: reading the machine's certificates takes longer than starting the program.
     client: OnceLock<Client>,
     time: Duration,
 }
@@ -246,7 +246,7 @@ impl Searcher {
         Self { endpoint, client: OnceLock::new(), time: WEB_SEARCH_TIME }
     }
 
-    /// At most as many hits as were asked for.
+    /// Returns at most the wanted number of hits.
     pub(crate) async fn search(&self, asked: WebQuery<'_>) -> Result<Vec<SearchHit>, SearchError> {
         let answered = tokio::time::timeout(self.time, self.ask(asked)).await;
         answered.unwrap_or(Err(SearchError::TimedOut(self.time)))
@@ -270,14 +270,14 @@ impl Searcher {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        // Somebody who embeds us may have chosen another provider already; then that one is used.
+        // A program that embeds attache may have installed another provider already; then that one is used.
         drop(rustls::crypto::ring::default_provider().install_default());
         let builder = Client::builder()
             .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(WEB_CONNECT_TIME)
             // A redirect would carry the key to a place that is not configured.
             .redirect(reqwest::redirect::Policy::none());
-        // Servers on this machine are never asked through a proxy.
+        // Servers on this machine are never reached through a proxy.
         let builder = if is_loopback(&self.endpoint.address) { builder.no_proxy() } else { builder };
         let made = builder.build().map_err(transport)?;
         Ok(self.client.get_or_init(|| made))
@@ -293,7 +293,7 @@ fn is_loopback(address: &Url) -> bool {
     }
 }
 
-/// The address with a path of the service's own behind the path that it has.
+/// The address with the service's path appended to its own.
 fn below(address: &Url, path: &str) -> Url {
     let mut url = address.clone();
     let base = url.path().trim_end_matches('/').to_owned();
@@ -301,7 +301,7 @@ fn below(address: &Url, path: &str) -> Url {
     url
 }
 
-/// The workspace's HTTP client is built without its own JSON; the bytes are the same.
+/// The workspace's HTTP client is built without JSON support; the request is the same.
 fn with_json(request: RequestBuilder, body: &impl Serialize) -> Result<RequestBuilder, SearchError> {
     let text = serde_json::to_string(body).map_err(|error| SearchError::Transport(error.to_string()))?;
     Ok(request.header(CONTENT_TYPE, "application/json").body(text))

@@ -1,4 +1,4 @@
-//! Addresses, hops and pages against a server of our own that plays the public internet.
+//! Addresses, hops and pages, tested against our own server in place of the public internet.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,11 +14,11 @@ use super::{Got, HostResolver, get, readable};
 
 const PUBLIC: &str = "93.184.216.34";
 
-/// Of somebody's own network.
+/// An address of the user's own network.
 const OWN: &str = "10.0.0.7";
 
-/// Answers in order, the last again and again; these addresses are our server, and no other but its own is
-/// dialled.
+/// Returns these answers in order, repeating the last; all addresses lead to our server, and no other is
+/// contacted.
 #[derive(Debug)]
 struct Fake(Mutex<Vec<Vec<IpAddr>>>);
 
@@ -47,7 +47,7 @@ async fn fetch(names: &Fake, url: &str) -> Result<Got, String> {
     fetch_with(names, url, NetworkGrant::Granted).await
 }
 
-/// The user's own word was given for the host of this address.
+/// As if the user had permitted the host of this address.
 async fn fetch_granted(names: &Fake, url: &str) -> Result<Got, String> {
     fetch_with(names, url, NetworkGrant::GrantedByName).await
 }
@@ -164,7 +164,7 @@ async fn a_granted_host_leads_to_no_other_own_host() {
     let url = format!("http://nas.local:{}/", server.port());
     let error = fetch_granted(&Fake::new(&[&[OWN]]), &url).await.unwrap_err();
     assert_eq!(error, "169.254.169.254 is not fetched, whatever is granted: it is link-local");
-    // Each hop is resolved and judged anew.
+    // Each hop is resolved and judged again.
     let server = HttpServer::in_order([to("/again"), Answer::new(200, "text/plain", "secret")]).await;
     let url = format!("http://nas.local:{}/", server.port());
     let error = fetch_granted(&Fake::new(&[&[OWN], &["169.254.169.254"]]), &url).await.unwrap_err();
@@ -278,7 +278,8 @@ fn a_page_of_nothing_but_levels_ends_as_an_answer() {
     }
     let foreign = format!("<svg>{}", "<td>".repeat(50_000));
     assert!(page("text/html", foreign).unwrap_err().contains("levels deep"));
-    // The parser compares each attribute with all before it; levels in templates stand beside the page.
+    // The parser compares each attribute with all previous ones; levels in templates do not count as the
+    // page's.
     let attributes: String = (0..400_000).map(|number| format!(" a{number}")).collect();
     for slow in [format!("<p{attributes}>"), format!("<template>{}", "<div>".repeat(400_000))] {
         let told = super::page::parse(&slow, Duration::from_millis(200)).map(|_| ()).unwrap_err();

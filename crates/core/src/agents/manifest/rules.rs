@@ -1,4 +1,4 @@
-//! The rules of a manifest: written as `[[permissions]]` of the configuration, and pinned.
+//! The rules of a manifest: in the form of `[[permissions]]` in the configuration, but pinned.
 
 use super::unknown_key;
 use crate::agents::pinned;

@@ -227,7 +227,7 @@ fn a_file_changes_a_built_in_agent_only_where_it_says_so() {
     let build = built_in.get("build").unwrap();
     let changed = read("---\nid: build\nmodel: acme/large\n---\n");
     assert_eq!(changed, Agent { model: Some(ModelRef::new("acme", "large")), ..build.clone() });
-    // What it may not do stays forbidden.
+    // A file can't allow what the built-in agent forbids.
     let plan = read(
         "---\nid: plan\nread_only: false\ntools: [\"*\"]\npermissions: [{permission: edit, action: allow}]\n---\nPlan better.",
     );

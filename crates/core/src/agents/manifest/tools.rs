@@ -15,7 +15,7 @@ struct NamedTool {
 }
 
 impl ManifestReader<'_> {
-    /// `None`: nothing is said of tools.
+    /// `None`: the manifest says nothing about tools.
     pub(super) fn tools(&mut self) -> Result<Option<Vec<ToolPattern>>, FrontMatterError> {
         let said = self.front.node("tools")?.map(|node| named(&node, "tools")).transpose()?;
         let without = match self.file.dialect {
@@ -40,7 +40,8 @@ impl ManifestReader<'_> {
             Some(name) => ("!", name.trim()),
             None => ("", tool.text.as_str()),
         };
-        // `Bash(git diff:*)`: which commands pass is not said here.
+        // `Bash(git diff:*)`: the tool list decides only which tools are offered; permissions decide which
+        // commands pass.
         let name = match name.split_once('(') {
             Some((name, _)) => {
                 let problem = format!("`{}`: only the name counts; rules say which calls pass", tool.text);
@@ -58,7 +59,8 @@ impl ManifestReader<'_> {
             true => Some(name.to_owned()),
             false => own_name(name).map(str::to_owned),
         });
-        // Tools of servers have the name of their server before their own: which there are is not known yet.
+        // A tool of an MCP server has the server's name before its own; which servers there are is not known
+        // yet.
         if known.is_none() && !name.contains(['_', '-']) {
             let problem = format!("there is no tool `{name}`{}", meant(&name.to_lowercase(), BUILTIN_TOOLS));
             self.note(tool.line, problem);
@@ -84,7 +86,7 @@ fn named(node: &FrontNode, key: &str) -> Result<Vec<NamedTool>, FrontMatterError
                 Ok(NamedTool { text: text.to_owned(), line: item.line })
             })
             .collect(),
-        // What a map does not name is offered.
+        // A map removes only what it names.
         NodeValue::Map(entries) => {
             let everything = NamedTool { text: "*".to_owned(), line: node.line };
             let named = entries.iter().map(|(name, node)| match node.text() {

@@ -1,5 +1,5 @@
-//! Collects the keys of one JSON object and makes the chunk its `type` names; what the type has no place for
-//! stays in `rest`.
+//! Collects the keys of one JSON object and makes the chunk that its `type` names; keys that the type does not
+//! have stay in `rest`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::ChunkError;
 use crate::chunk::{Chunk, FinishReason, Rest, RestFields, StreamId, ToolMarks};
 use crate::ids::CallId;
 
-/// The object's keys: `type`, those some chunk type knows, and all others.
+/// The object's keys: `type`, the keys of any chunk type, and all others.
 #[derive(Default)]
 pub(super) struct ChunkFields {
     kind: Option<String>,
@@ -19,7 +19,7 @@ pub(super) struct ChunkFields {
     unknown: Map<String, Value>,
 }
 
-/// What is wrong with a field; the chunk's type is added by the caller, who knows it.
+/// What is wrong with a field; the caller knows the chunk's type and adds it.
 enum FieldProblem {
     Missing(&'static str),
     Wrong(&'static str, &'static str),
@@ -204,7 +204,7 @@ impl ChunkFields {
         Some(self.known.swap_remove(at).1)
     }
 
-    /// A value of any kind; null is one, a missing key is not.
+    /// A value of any kind; null counts as a value, a missing key does not.
     fn value(&mut self, name: &'static str) -> Taken<Value> {
         self.take(name).ok_or(FieldProblem::Missing(name))
     }
@@ -260,8 +260,7 @@ impl ChunkFields {
         Ok(ToolMarks { title, ..self.output_marks_without_title()? })
     }
 
-    /// The schema has no `title` on outputs: a string goes to its place, anything else is an unknown key like
-    /// others.
+    /// The schema has no `title` on outputs: a string becomes the title, any other value an unknown key.
     fn output_marks(&mut self) -> Taken<ToolMarks> {
         let titled = self.known.iter().any(|(key, value)| *key == "title" && value.is_string());
         let title = if titled { self.optional_text("title")? } else { None };

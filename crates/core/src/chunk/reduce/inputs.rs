@@ -1,5 +1,5 @@
-//! The input of tool calls: one part per call, whose input streams or comes whole. What follows it is in
-//! `results`.
+//! The input of tool calls: one part per call, whose input streams or comes at once. `results` handles what
+//! follows the input.
 
 use serde_json::Value;
 
@@ -8,8 +8,8 @@ use crate::chunk::{Rest, ToolMarks, partial_json};
 use crate::ids::CallId;
 use crate::part::{Part, ToolPart, ToolState};
 
-/// The parts of one call in the current step. A call named once as static and once as dynamic has two parts, as
-/// with the AI SDK's clients.
+/// The parts of one call in the current step. A call that chunks name once as static and once as dynamic has
+/// two parts, as in the AI SDK's clients.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct StepCall {
     static_part: Option<usize>,
@@ -44,7 +44,7 @@ impl StepCall {
             InputForm::Dynamic => self.dynamic_part = Some(index),
         }
     }
-    /// Forgets parts before `base`; false when none is left.
+    /// Forgets parts before `base`; returns false when none is left.
     pub(super) fn keep_from(&mut self, base: usize) -> bool {
         self.static_part = self.static_part.filter(|index| *index >= base);
         self.dynamic_part = self.dynamic_part.filter(|index| *index >= base);
@@ -52,7 +52,7 @@ impl StepCall {
     }
 }
 
-/// The text of an input that streams. It is read when somebody looks, not per delta: that would be quadratic.
+/// The text of an input that streams. It is parsed when a caller looks, not per delta: that would be quadratic.
 #[derive(Debug)]
 pub(super) struct PartialInput {
     text: String,
@@ -61,15 +61,15 @@ pub(super) struct PartialInput {
     encoding: Option<String>,
     title: Option<String>,
     tool_metadata: Option<Value>,
-    /// The part whose input this text is, as long as nothing else has set it.
+    /// The part whose input is this text, until another chunk sets that input.
     live: Option<LiveInput>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct LiveInput {
     index: usize,
-    /// A dynamic part that a delta made (its start was a step ago) has no `rawInput` with the AI SDK's clients,
-    /// until the next delta.
+    /// A dynamic part that a delta made (its start was in an earlier step) has no `rawInput` in the AI SDK's
+    /// clients until the next delta.
     shows_raw: bool,
 }
 
@@ -90,8 +90,8 @@ pub(super) struct UnreadableInput<'a> {
     pub(super) error_text: &'a str,
 }
 
-/// What an input chunk says about its call; everything it leaves out is taken away from the part, save for the
-/// fields `set_input` treats otherwise.
+/// What an input chunk says about its call. The part loses every field that the chunk leaves out, except those
+/// that `set_input` treats differently.
 struct InputUpdate<'a> {
     call_id: &'a CallId,
     tool_name: &'a str,
@@ -148,13 +148,13 @@ impl Reducer {
         Touched::Part { index, ended: false }
     }
 
-    /// Where the call's part is: in the current step, else the latest there is.
+    /// The place of the call's part: in the current step, else the latest part of the call.
     pub(super) fn call_index(&self, call_id: &CallId) -> Option<usize> {
         let in_step = self.step_calls.get(call_id).and_then(|call| call.first());
         in_step.or_else(|| self.calls.get(call_id).copied())
     }
 
-    /// The streamed text that is this part's input, if it has not been read yet.
+    /// The streamed text that is this part's input, if it has not been parsed yet.
     pub(super) fn live_input(&self, index: usize, tool: &ToolPart) -> Option<&PartialInput> {
         let partial = self.partial_inputs.get(&tool.call_id)?;
         (partial.live?.index == index).then_some(partial)
@@ -167,7 +167,7 @@ impl Reducer {
         }
     }
 
-    /// Stores the input read from the call's text so far in its part, which is on its own from then on.
+    /// Parses the call's text so far and stores the input in its part; later text does not change that part.
     pub(super) fn read_live_input(&mut self, call_id: &CallId) {
         let Some(partial) = self.partial_inputs.get_mut(call_id) else { return };
         let Some(live) = partial.live else { return };
@@ -234,8 +234,8 @@ impl Reducer {
         Ok(Touched::Part { index, ended: false })
     }
 
-    /// An input that could not be read: a static part keeps it as raw input, a dynamic one as input. Which of
-    /// the two the call is, its first part in this step says; else the chunk.
+    /// An input that could not be read: a static part keeps it as raw input, a dynamic one as input. The call's
+    /// first part in this step says which of the two it is; without one, the chunk does.
     pub(super) fn input_error(
         &mut self,
         call_id: &CallId,
@@ -261,7 +261,7 @@ impl Reducer {
         Touched::Part { index: self.set_input(form, update), ended: true }
     }
 
-    /// Updates the call's part of this form in the current step, or makes it.
+    /// Updates the call's part of this form in the current step, or makes that part.
     fn set_input(&mut self, form: InputForm, update: InputUpdate<'_>) -> usize {
         let held = self.step_calls.get(update.call_id).and_then(|call| call.get(form));
         let index = held.unwrap_or_else(|| self.new_call(form, &update));

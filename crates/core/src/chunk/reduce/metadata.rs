@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value};
 
-/// Keys JavaScript gives a meaning of their own; its clients never merge them.
+/// Keys that mean something to JavaScript itself; its clients never merge them.
 const SKIPPED: [&str; 3] = ["__proto__", "constructor", "prototype"];
 
-/// `overrides` wins. Both stand for objects: of a list or a text the entries are taken by position, other
-/// values have none. `None` when there is something to merge but the base has no keys to merge it with.
+/// `overrides` wins. Both are treated as objects: a list or a text has its positions as keys, other values have
+/// no keys. `None` when `overrides` has keys but the base can't hold any.
 pub(super) fn merged(base: &Value, overrides: &Value) -> Option<Value> {
     let mut new = entries(overrides.clone());
     new.retain(|key, _| !SKIPPED.contains(&key.as_str()));

@@ -1,4 +1,4 @@
-//! Questions about tool calls, their answers and results: what happens to a call once its input is there.
+//! Questions about tool calls, their answers and their results: everything after a call's input.
 
 use serde_json::{Map, Value, json};
 
@@ -63,7 +63,7 @@ impl Reducer {
     }
 
     /// The answer to a question, which the AI SDK has no chunk for. A transient `data-approval` of another
-    /// shape is somebody else's and says nothing about a part.
+    /// shape comes from another program and does not change a part.
     pub(super) fn approval_answer(&mut self, data: &Value) -> Result<Touched, ReduceError> {
         let text = |key| data.get(key).and_then(Value::as_str);
         let (Some(approval_id), Some(call_id), Some(approved)) =
@@ -87,7 +87,7 @@ impl Reducer {
             tool.input = Some(input.clone());
         }
         tool.state = ToolState::ApprovalResponded;
-        // A denied call gets no result that could bring it.
+        // A denied call gets no result chunk that could carry the decision.
         if let Some(decision) = data.get("decision") {
             let metadata = tool.tool_metadata.get_or_insert_with(|| json!({}));
             let shown = metadata.as_object_mut().map(|all| all.entry(OWN_KEY).or_insert_with(|| json!({})));
@@ -109,7 +109,7 @@ impl Reducer {
         Ok((index, tool))
     }
 
-    /// The part a result goes to, with what all results set in the same way.
+    /// The part that a result belongs to, with the fields set that every result sets.
     fn settled_mut(
         &mut self,
         chunk: &'static str,
@@ -132,7 +132,7 @@ fn question(approval_id: &str, rest: &Rest) -> ToolApproval {
     if let Some(keys) = unknown(rest) {
         let present = |key: &str| keys.get(key).filter(|value| !value.is_null()).cloned();
         kept.extend(present("approvalDescriptor").map(|value| ("descriptor".to_owned(), value)));
-        // Null counts here: a schema may allow it as input.
+        // Null is kept: a schema may allow it as input.
         kept.extend(keys.get("inputSchemaInput").map(|value| ("inputSchemaInput".to_owned(), value.clone())));
         kept.extend(present(OWN_KEY).map(|value| (OWN_KEY.to_owned(), value)));
         kept.extend(present("signature").map(|value| ("signature".to_owned(), value)));

@@ -85,7 +85,7 @@ proptest! {
         prop_assert_eq!(read.as_ref(), Some(&stubs));
         let replaced = stubs.replacements(&passages);
         prop_assert!(replaced.iter().all(|(place, _)| *place <= last && sizes[*place] + 2 >= 600));
-        // Stubs of stubs are the same: another mark over them changes nothing.
+        // Stubs do not become stubs again: another mark over them changes nothing.
         let mut again = passages.clone();
         replaced.into_iter().for_each(|(place, passage)| again[place] = Arc::new(passage));
         prop_assert!(stubs.replacements(&again).is_empty());

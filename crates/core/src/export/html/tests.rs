@@ -1,4 +1,4 @@
-//! A page that nothing can break out of.
+//! Tries to break out of the page.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn shown(data: Value) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// In every place a text can come to: nothing of it is a tag, an attribute or an address that runs.
+/// Wherever foreign text can appear, it makes no tag, no attribute and no address that runs.
 #[test]
 fn what_others_wrote_is_text_wherever_it_stands() {
     const EVIL: &str = "\"><script>alert(1)</script><img src=x onerror='x()'>`${x}`&amp;\u{202e}";

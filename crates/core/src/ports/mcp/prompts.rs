@@ -1,24 +1,24 @@
-//! Prompts of servers, which users type as commands. Says what they are; writes none out.
+//! Prompts of servers, which users type as commands. Describes them; does not write them out.
 
 use std::sync::Arc;
 
 use crate::part::Part;
 
-/// A prompt of a server as a command.
+/// A prompt of a server, in its form as a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerPrompt {
     /// `SERVER:PROMPT`, without blanks; no other prompt of the session has it.
     pub command: Arc<str>,
     /// One line, for lists of commands.
     pub description: Arc<str>,
-    /// What is written behind its name, in order.
+    /// The arguments that follow its name, in order.
     pub arguments: Arc<[PromptArgument]>,
 }
 
 /// One argument of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptArgument {
-    /// As its server calls it.
+    /// The server's name for it.
     pub name: String,
     /// Whether it can be left out.
     pub need: ArgumentNeed,
@@ -33,17 +33,17 @@ pub enum ArgumentNeed {
     Optional,
 }
 
-/// What a model gets in the place of the command.
+/// What a model gets instead of the command.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct WrittenPrompt {
-    /// What it says.
+    /// The text.
     pub text: String,
     /// Pictures that belong to it.
     pub pictures: Vec<Part>,
 }
 
 impl ServerPrompt {
-    /// What may follow the command, as it is typed; `None`: nothing.
+    /// The hint at what may follow the command; `None`: nothing.
     pub fn hint(&self) -> Option<String> {
         let shown = |argument: &PromptArgument| match argument.need {
             ArgumentNeed::Required => argument.name.clone(),

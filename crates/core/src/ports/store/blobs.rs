@@ -1,4 +1,4 @@
-//! Contents by their digest: what is too large for a row, and what files held. Each has its owners.
+//! Contents by their digest: attachments too large for a row, and former contents of files. Each has owners.
 
 use std::fmt::Debug;
 
@@ -9,24 +9,24 @@ use crate::ports::BoxFuture;
 /// A session that refers to blobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobOwner {
-    /// Whose they are.
+    /// The session.
     pub session: SessionId,
-    /// When it last put one that it had not referred to before (milliseconds since 1970).
+    /// When it last stored a blob that it had not referred to before (milliseconds since 1970).
     pub touched_at: i64,
 }
 
-/// Attachments above 1 MiB, and what files held before a tool changed them, by content.
+/// Attachments above 1 MiB, and contents of files from before a tool changed them, by digest.
 pub trait Blobs: Send + Sync + Debug {
-    /// Stores the bytes for a session and gives their SHA-256 (hex). Storing the same bytes twice keeps one
+    /// Stores the bytes for a session and returns their SHA-256 (hex). Storing the same bytes twice keeps one
     /// copy.
     fn put(&self, session: &SessionId, bytes: Vec<u8>) -> BoxFuture<'static, StoreResult<String>>;
-    /// The whole attachment; `None`: there is none of that name.
+    /// The whole content; `None` if there is none of that digest.
     fn get(&self, sha256: &str) -> BoxFuture<'static, StoreResult<Option<Vec<u8>>>>;
-    /// Everything that one session refers to, another refers to as well. No content is read or copied.
+    /// Lets another session refer to everything that one session refers to. Reads and copies no content.
     fn share(&self, from: &SessionId, with: &SessionId) -> BoxFuture<'static, StoreResult<()>>;
-    /// Bytes of everything that this session refers to.
+    /// The total bytes of everything that this session refers to.
     fn bytes_of(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<u64>>;
-    /// Every session that refers to something, and when it last did so for the first time.
+    /// Every session that refers to a blob, and when it last began to refer to a new one.
     fn owners(&self) -> BoxFuture<'static, StoreResult<Vec<BlobOwner>>>;
     /// Removes the blobs that only this session refers to.
     fn delete_session(&self, session: &SessionId) -> BoxFuture<'static, StoreResult<()>>;

@@ -1,4 +1,4 @@
-//! Which sessions a list has, and from where on.
+//! Which sessions to list, and where to start.
 
 use std::path::PathBuf;
 
@@ -12,23 +12,23 @@ pub struct SessionQuery {
     pub workspace_root: Option<PathBuf>,
     /// Continue after this (updated_at, id).
     pub after: Option<(i64, SessionId)>,
-    /// Rows at most.
+    /// The most rows.
     pub limit: usize,
     /// Archived sessions, too.
     pub include_archived: bool,
-    /// Which sessions are meant at all.
+    /// Which kind of sessions to list.
     pub listed: ListedSessions,
 }
 
-/// Which sessions a list has by who made them.
+/// Which sessions to list, by who made them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListedSessions {
     /// Those that people opened.
     #[default]
     Own,
-    /// Also those that tasks made, unless their transcripts are in the calls that made them.
+    /// Those and the ones that tasks made, except sessions whose transcript is in the call that made them.
     WithChildren,
-    /// Only those that tasks of this session made: all of them, archived ones and ones without a message
-    /// included.
+    /// Only those that tasks of this session made: all of them, including archived ones and ones without a
+    /// message.
     ChildrenOf(SessionId),
 }

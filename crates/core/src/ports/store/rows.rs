@@ -9,31 +9,31 @@ use crate::ids::{MessageId, PartId, SessionId};
 use crate::metadata::{MessageMeta, SessionMeta};
 use crate::part::Role;
 
-/// Token sums of a session (the five are disjoint).
+/// Sums of tokens over a session (the five are disjoint).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct UsageTotals {
-    /// What was sent.
+    /// Tokens sent.
     pub prompt_tokens: i64,
-    /// What was answered.
+    /// Tokens answered.
     pub completion_tokens: i64,
-    /// Thoughts.
+    /// Tokens of thoughts.
     pub reasoning_tokens: i64,
-    /// What providers had kept.
+    /// Tokens that providers read from their caches.
     pub cache_read: i64,
-    /// What providers keep from now on.
+    /// Tokens that providers wrote to their caches.
     pub cache_write: i64,
     /// In dollars.
     pub cost_usd: f64,
 }
 
 impl UsageTotals {
-    /// What it cost as far as prices were known; `None` where no step had a price. A model without a price
-    /// and one that is free add nothing alike.
+    /// The cost as far as prices were known; `None` if no step had a price. Only the sum is known here, and a
+    /// model without a price adds as little to it as a free one.
     pub fn known_cost_usd(&self) -> Option<f64> {
         (self.cost_usd > 0.0).then_some(self.cost_usd)
     }
 
-    /// One more answer.
+    /// Adds another answer.
     pub fn add(&mut self, other: &UsageTotals) {
         self.prompt_tokens += other.prompt_tokens;
         self.completion_tokens += other.completion_tokens;
@@ -49,36 +49,36 @@ impl UsageTotals {
 pub struct SessionRow {
     /// Which session it is.
     pub id: SessionId,
-    /// Who works in it.
+    /// The id of its agent.
     pub agent: String,
     /// Where it works.
     pub workspace_root: PathBuf,
-    /// What answers; `None` when there never was a model.
+    /// The model that answers; `None` if there never was one.
     pub model: Option<ModelRef>,
     /// The session that it works for.
     pub parent_id: Option<SessionId>,
-    /// The message in which that one asked for it.
+    /// The message of that session with the call for this one.
     pub parent_message_id: Option<MessageId>,
     /// Session permission rules (JSON array).
     pub permissions: Value,
-    /// Everything else that is known of it.
+    /// All other facts about it.
     pub metadata: SessionMeta,
-    /// What its answers used.
+    /// The sums over its answers.
     pub totals: UsageTotals,
     /// In milliseconds since 1970.
     pub created_at: i64,
     /// In milliseconds since 1970.
     pub updated_at: i64,
-    /// When it was left out of lists; `None`: it is listed.
+    /// When it was hidden from lists; `None`: lists show it.
     pub archived_at: Option<i64>,
 }
 
-/// What changes on a session row; `None` leaves a column as it is.
+/// Changes to a session's row; `None` leaves a column unchanged.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SessionPatch {
     /// Another model.
     pub model: Option<ModelRef>,
-    /// All rules of the session, in the place of those before.
+    /// All rules of the session; replaces the earlier ones.
     pub permissions: Option<Value>,
     /// Merged key by key; a null removes the key.
     pub metadata: SessionMeta,
@@ -86,9 +86,9 @@ pub struct SessionPatch {
     pub add_usage: Option<UsageTotals>,
     /// In milliseconds since 1970.
     pub updated_at: i64,
-    /// `Some(None)` lists it again.
+    /// `Some(None)` shows it in lists again.
     pub archived_at: Option<Option<i64>>,
-    /// Where a copy branched off; known only when the copy is complete.
+    /// Where a copy branched off; known only once the copy is complete.
     pub parent_message_id: Option<MessageId>,
 }
 
@@ -101,9 +101,9 @@ pub struct MessageRow {
     pub session_id: SessionId,
     /// Null while queued.
     pub seq: Option<i64>,
-    /// Who says it.
+    /// The author.
     pub role: Role,
-    /// Everything else that is known of it.
+    /// All other facts about it.
     pub metadata: MessageMeta,
     /// In milliseconds since 1970.
     pub created_at: i64,
@@ -126,9 +126,9 @@ pub struct PartRow {
     pub kind: String,
     /// The part as AI SDK JSON.
     pub data_json: String,
-    /// Of a call.
+    /// The id of the call, if the part is one.
     pub tool_call_id: Option<String>,
-    /// How far a call has come.
+    /// The state of the call, if the part is one.
     pub tool_state: Option<&'static str>,
     /// In milliseconds since 1970.
     pub created_at: i64,
@@ -136,17 +136,17 @@ pub struct PartRow {
     pub updated_at: i64,
 }
 
-/// A run of chunks of one message, encoded: JSON texts joined by newlines. Indexes are dense over a session's
-/// life.
+/// Consecutive chunks of one message, encoded: JSON texts joined by newlines. Indexes have no gaps over a
+/// session's life.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogSegment {
     /// The place of the first chunk.
     pub first_index: u64,
-    /// The place of the last one.
+    /// The place of the last chunk.
     pub last_index: u64,
     /// The message they are pieces of.
     pub message_id: MessageId,
-    /// Who says it.
+    /// The author.
     pub role: Role,
     /// One chunk of JSON per line.
     pub chunks: String,

@@ -1,9 +1,9 @@
-//! Many messages of a session at once: which of them, what is known of them, and copies. Plain data.
+//! Many messages of a session at once: a range of them, facts about them, and copies. Plain data.
 
 use super::PartRow;
 use crate::ids::SessionId;
 
-/// Messages by their seq: from `from` on, up to and without `before`.
+/// Messages by seq: from `from` up to, but without, `before`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeqSpan {
     /// The first of them.
@@ -13,16 +13,16 @@ pub struct SeqSpan {
 }
 
 impl SeqSpan {
-    /// Whether this place is among them.
+    /// Whether this seq is in the span.
     pub fn holds(&self, seq: i64) -> bool {
         (self.from..self.before).contains(&seq)
     }
 }
 
-/// What is copied into a new session.
+/// What to copy into a new session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationCopy {
-    /// The session that is copied.
+    /// The session to copy.
     pub from: SessionId,
     /// Only messages with a smaller seq.
     pub before_seq: i64,
@@ -30,20 +30,20 @@ pub struct ConversationCopy {
     pub now: i64,
 }
 
-/// Which messages of a span are meant.
+/// Which messages of a span to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanMessages {
     /// Those that no rewind hides.
     Visible,
-    /// Those that were hidden at this time.
+    /// Those that a rewind hid at this time.
     HiddenAt(i64),
 }
 
-/// What is to be known of a span before it is hidden or shown again.
+/// What a caller needs to know of a span before it hides or shows it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpanContent {
-    /// How many messages were copied.
+    /// How many messages it has.
     pub messages: u64,
-    /// The parts of this kind of messages that have a `snapshot_id`, in order.
+    /// The parts of the wanted kind in messages with a `snapshot_id`, in order.
     pub snapshots: Vec<PartRow>,
 }

@@ -1,4 +1,4 @@
-//! What a call would touch: paths, commands and hosts. Rules and the capability check judge these.
+//! The paths, commands and hosts that a call would touch. Rules and the capability check judge these.
 
 use std::path::PathBuf;
 
@@ -7,55 +7,54 @@ use std::path::PathBuf;
 pub enum Access {
     /// Absolute, lexically normal paths.
     ReadPath(PathBuf),
-    /// Like those that are read.
+    /// Absolute, lexically normal paths, like those for reading.
     WritePath(PathBuf),
     /// A command that would run.
     Command(CommandAccess),
-    /// A host on the network, in lower case, that would be reached; `*` where it is not known which.
+    /// A host on the network that the call would reach, in lower case; `*` if it is unknown which.
     Network {
-        /// As it is named, without a port.
+        /// The name without a port.
         host: String,
     },
 }
 
-/// One simple command of a shell line as it would run; the whole line where it could not be taken apart.
+/// One simple command of a shell line as it would run; the whole line if it could not be split.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandAccess {
-    /// The program and its arguments, quotes and expansions resolved; what rules are matched against, joined by
-    /// blanks.
+    /// The program and its arguments, with quotes and expansions resolved; rules match these, joined by blanks.
     pub words: Vec<String>,
     /// Where it would run, absolute and lexically normal.
     pub directory: PathBuf,
     /// What is known of it without running it.
     pub nature: CommandNature,
-    /// How many words, from the first, an "always" answer covers with anything behind them (`cargo test`: 2).
-    /// 0: this line only.
+    /// How many words, from the first, an "always" answer covers with anything after them (`cargo test`: 2). 0:
+    /// this line only.
     pub prefix: usize,
-    /// What its standard input holds, as the line says it, where that may be what it does; part of "this line".
+    /// The content of its standard input as the line states it, if that content may decide what the command
+    /// does; part of "this line".
     pub input: Option<String>,
-    /// Why it is asked about, where that is not plain from its words.
+    /// Why a person is asked about it, if its words do not show that.
     pub why: Option<String>,
 }
 
 /// What is known of a command without running it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommandNature {
-    /// Known to read and print only.
+    /// Known to do nothing but read and print.
     ReadOnly,
     /// Writes, runs others, reaches the network, or is an unknown program.
     Effects,
-    /// Could not be understood, for this reason: no rule lets it pass, a person has to look.
+    /// Could not be understood, for this reason: no rule lets it pass, a person has to decide.
     Unclear(String),
 }
 
 impl CommandAccess {
-    /// As rules and people read it.
+    /// The text that rules and people read.
     pub fn line(&self) -> String {
         self.beginning(self.words.len())
     }
 
-    /// Its first words. One with blanks in it is quoted where it is beside others, so that no two commands
-    /// read alike.
+    /// Its first words. Among several words, one with blanks is quoted, so that no two commands read the same.
     pub fn beginning(&self, words: usize) -> String {
         let is_plain =
             |word: &str| !word.is_empty() && !word.contains(|c: char| c.is_whitespace() || c == '\'');

@@ -1,5 +1,5 @@
-//! What a tool is, as far as it may become something else under the same name. An answer for always is about
-//! this; what of it has changed is said when the answer no longer holds.
+//! What identifies a tool whose definition can change under the same name. An "always" answer applies to
+//! exactly this identity; when it no longer applies, attache says what has changed.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +7,16 @@ use serde_json::Value;
 
 use crate::prompt::digest;
 
-/// Digits of a digest that are kept: a server would need years to find another text with the same.
+/// How many digits of a digest are kept: a server would need years to find another text with the same digits.
 const DIGITS: usize = 24;
 
-/// Names of arguments that are kept to say which have changed.
+/// How many names of arguments are kept, in order to say which have changed.
 const NAMES: usize = 40;
 
-/// What a tool is, in digests: enough to see that it has become another.
+/// A tool in digests: enough to notice that it has changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolIdentity {
-    /// Digests of how its server is reached, of what it says of itself and of its schema.
+    /// Digests of how its server is reached, of its description and of its schema.
     reached: String,
     description: String,
     schema: String,
@@ -38,13 +38,13 @@ impl ToolIdentity {
         }
     }
 
-    /// As it is kept.
+    /// The stored form.
     pub fn to_text(&self) -> String {
         let names: Vec<&str> = self.names.iter().map(String::as_str).collect();
         format!("{} {} {} {}", self.reached, self.description, self.schema, names.join(","))
     }
 
-    /// `None` for what no version of this wrote.
+    /// `None` if no version of this code wrote the text.
     fn from_text(text: &str) -> Option<Self> {
         let mut words = text.splitn(4, ' ').map(str::to_owned);
         let (reached, description, schema) = (words.next()?, words.next()?, words.next()?);
@@ -53,7 +53,7 @@ impl ToolIdentity {
         Some(Self { reached, description, schema, names })
     }
 
-    /// What is other now than what was kept, in words.
+    /// What has changed since the stored identity, in words.
     pub(crate) fn changes_since(&self, kept: Option<&str>) -> String {
         let Some(before) = kept.and_then(Self::from_text) else { return "it is another tool".to_owned() };
         let mut changes = Vec::new();

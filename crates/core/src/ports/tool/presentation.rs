@@ -1,4 +1,4 @@
-//! How a call looks to people, before it runs and when it has. Plain data, stored with the part.
+//! How clients show a call, before it runs and afterwards. Plain data, stored with the part.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::seen::Sight;
 use crate::watchdog::{Action, Reason, Verdict};
 use crate::work_state::{BackgroundMark, ChangesMark, TodoMark};
 
-/// How an editor draws a call.
+/// The kind by which an editor chooses how to show a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
@@ -18,13 +18,13 @@ pub enum ToolKind {
     Read,
     /// Changes files.
     Edit,
-    /// Looks for something.
+    /// Searches.
     Search,
     /// Runs a program.
     Execute,
     /// Only says something.
     Think,
-    /// Gets something over the network.
+    /// Loads something over the network.
     Fetch,
     /// Leaves the mode of the session.
     SwitchMode,
@@ -35,9 +35,9 @@ pub enum ToolKind {
 /// A place in a file; `line` is 1-based.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Location {
-    /// Absolute.
+    /// An absolute path.
     pub path: PathBuf,
-    /// Where in the file.
+    /// The line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
 }
@@ -46,7 +46,7 @@ pub struct Location {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Shown {
-    /// Markdown, already fenced where it has to be.
+    /// Markdown, already fenced where necessary.
     Text {
         /// What is shown.
         text: String,
@@ -55,14 +55,14 @@ pub enum Shown {
     Diff {
         /// The file.
         path: PathBuf,
-        /// What it holds before the call.
+        /// Its content before the call.
         old_text: Option<String>,
-        /// What it holds after it.
+        /// Its content after the call.
         new_text: String,
     },
-    /// Of one client alone: others are shown what it printed, once that is known.
+    /// Only for one client; other clients get what the terminal printed, once that is known.
     Terminal {
-        /// As the client named it.
+        /// The client's id for it.
         terminal_id: String,
         /// Markdown.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,57 +70,57 @@ pub enum Shown {
     },
     /// A small picture, in base64.
     Image {
-        /// What it is.
+        /// Its type.
         mime: String,
         /// The bytes.
         data: String,
     },
-    /// A file that is only named.
+    /// A file that is only named, not shown.
     Link {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its type.
         mime: String,
         /// In bytes.
         size: u64,
     },
 }
 
-/// What rides in `toolMetadata.attache`: everything a client needs to show the call, made by the tool, stored
-/// with the part.
+/// The content of `toolMetadata.attache`: everything that a client needs to show the call. The tool makes it,
+/// and it is stored with the part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Presentation {
     /// One line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub title: String,
-    /// How the call is drawn; `None`: as its tool.
+    /// The kind of this call; `None`: that of its tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<ToolKind>,
     /// The places that it is about.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,
-    /// What is shown below the title.
+    /// The content below the title.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub content: Vec<Shown>,
-    /// No tool call is shown to clients.
+    /// Clients get no tool call for it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hidden: bool,
-    /// How many bytes at the end of a textual result are notes for the model; clients do not get them.
+    /// How many bytes at the end of a text result are notes for the model; clients do not get them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub note_bytes: usize,
-    /// What is known once it has ended.
+    /// Facts about the call once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<OutcomeMetadata>,
-    /// Why the call ran or did not. Never set by a tool.
+    /// Why the call ran or did not. The loop sets this, never a tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Verdict>,
-    /// What rules and hooks denied to a child that worked for this call: those calls are not shown here.
+    /// Calls that rules and hooks denied to a child of this call: clients do not see those calls themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub denied_within: Vec<DeniedWithin>,
 }
 
 impl Presentation {
-    /// Of a stored call; empty where nothing was said of it.
+    /// The presentation of a stored call; empty if it has none.
     pub fn of(tool: &ToolPart) -> Self {
         let shown = tool.tool_metadata.as_ref().and_then(own);
         shown.and_then(|shown| serde_json::from_value(shown.clone()).ok()).unwrap_or_default()
@@ -140,14 +140,14 @@ impl Presentation {
     }
 }
 
-/// One call of a child that was denied.
+/// A child's call that was denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeniedWithin {
     /// The tool that was called.
     pub tool: String,
-    /// As the call was shown.
+    /// The call's title.
     pub title: String,
-    /// What denied it.
+    /// The rule or hook that denied it.
     pub why: String,
 }
 
@@ -155,7 +155,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// What is known of a call that has ended.
+/// Facts about a call that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeMetadata {
     /// How long it took.
@@ -163,22 +163,22 @@ pub struct OutcomeMetadata {
     /// The model did not get everything.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
-    /// Where everything is that the model did not get.
+    /// The file with the complete result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_path: Option<PathBuf>,
-    /// The files it read or changed, as they were when it ended.
+    /// The files that it read or changed, in their state at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub seen: Vec<Sight>,
-    /// Of a command.
+    /// The exit code of a command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// The commands in the background that it tells of.
+    /// The background commands that it mentions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub background: Vec<BackgroundMark>,
-    /// The task list as it is from now on.
+    /// The task list after the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todos: Option<Vec<TodoMark>>,
-    /// What a session changed that worked for the call.
+    /// The changes made by a session that worked for the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangesMark>,
 }

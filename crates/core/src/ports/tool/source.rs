@@ -1,4 +1,4 @@
-//! Where the tools of a session come from. Knows nothing of what they do.
+//! Where a session's tools come from. Knows nothing of what they do.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use super::Tool;
 
 /// Where tools come from: the built-in ones, those of a server. A session has several sources.
 pub trait ToolSource: Send + Sync + Debug {
-    /// What it has now, in the order in which models see it. Asked before each turn, so it must be cheap.
+    /// The current tools, in the order that models see. Called before each turn, so it must be cheap.
     fn tools(&self) -> Arc<[Arc<dyn Tool>]>;
 }
 
-/// A list of tools that stays as it is.
+/// A fixed list of tools.
 #[derive(Clone, Debug)]
 pub struct FixedTools(Arc<[Arc<dyn Tool>]>);
 
@@ -21,12 +21,12 @@ impl ToolSource for FixedTools {
     }
 }
 
-/// The sources that every session of a host has, the first one first.
+/// The sources that every session of a host has, in order.
 #[derive(Clone, Debug)]
 pub struct ToolSources(Arc<[Arc<dyn ToolSource>]>);
 
 impl ToolSources {
-    /// Asked in this order; of two tools with one name the first counts.
+    /// The sources, in this order; of two tools with the same name the first wins.
     pub fn new(sources: Vec<Arc<dyn ToolSource>>) -> Self {
         Self(sources.into())
     }
@@ -37,7 +37,7 @@ impl ToolSources {
     }
 }
 
-/// One source that stays as it is.
+/// A single, fixed source.
 impl From<Vec<Arc<dyn Tool>>> for ToolSources {
     fn from(tools: Vec<Arc<dyn Tool>>) -> Self {
         Self::new(vec![Arc::new(FixedTools(tools.into()))])

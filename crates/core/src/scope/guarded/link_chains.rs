@@ -1,30 +1,30 @@
-//! Where paths lead over links, as a host says it. Looks at nothing itself.
+//! Where paths lead through links, as the host says. Does not look at the disk itself.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Where a path leads over links. What does not exist yet lies where its directory does.
+/// Where a path leads through links. A missing path is resolved through its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkChain {
-    /// Every link on the way, by its place; missing names too that the way goes through.
+    /// Every link on the way; also missing names that the way goes through.
     pub links: Vec<PathBuf>,
-    /// The path without any link, there or not.
+    /// The path without any link, existing or not.
     pub end: PathBuf,
 }
 
-/// Says where paths lead.
+/// Resolves the links of paths.
 #[derive(Clone)]
 pub struct LinkChains(Arc<StartLookup>);
 
-/// Begins one pass over many paths.
+/// Starts one pass over many paths.
 type StartLookup = dyn Fn() -> Box<Lookup> + Send + Sync;
 
-/// Remembers within its pass where directories lead: hundreds of names share a few.
+/// Caches within one pass where directories lead: hundreds of names share a few directories.
 pub(super) type Lookup = dyn FnMut(&Path) -> Option<LinkChain>;
 
 impl LinkChains {
-    /// `start` is called once per pass; what it gives is asked for each path of the pass.
+    /// `start` is called once per pass; its result is called for each path of that pass.
     pub fn found_by<L>(start: impl Fn() -> L + Send + Sync + 'static) -> Self
     where
         L: FnMut(&Path) -> Option<LinkChain> + 'static,

@@ -1,5 +1,5 @@
-//! What variables move out of the home, from their table: names that are guarded there are so where the
-//! variable says. Gets values; looks at nothing.
+//! Names that variables move out of the home, from a table: guarded in the home, they are guarded where the
+//! variable points, too. Gets the values; does not look at the disk.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -8,14 +8,14 @@ use std::sync::LazyLock;
 
 use super::{PROGRAMS_AT_HOME, ProtectedKind, protected, secret};
 
-/// The kernel makes these up: `HISTFILE=/dev/null` moves nothing there.
+/// The kernel provides these: `HISTFILE=/dev/null` moves nothing there.
 const OF_THE_KERNEL: [&str; 3] = ["/dev", "/proc", "/sys"];
 
-/// One line of `moved.txt`, which says what the columns mean.
+/// One line of `moved.txt`, which explains its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MovedRow {
     variable: &'static str,
-    /// Empty for the value itself.
+    /// Empty if the value itself is the place.
     below: &'static str,
     value: ValueForm,
     name: &'static str,
@@ -29,11 +29,11 @@ enum ValueForm {
     List,
 }
 
-/// Something of the home at another place.
+/// A name from the home at another place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MovedName {
     pub(super) path: PathBuf,
-    /// The row that guards it.
+    /// The table row that guards it.
     pub(super) name: &'static str,
     pub(super) kind: ProtectedKind,
     pub(super) why: MovedWhy,
@@ -41,16 +41,16 @@ pub(super) struct MovedName {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MovedWhy {
-    /// Never seen.
+    /// Agents never see it.
     Secret,
-    /// Never changed.
+    /// Agents never change it.
     Protected,
 }
 
 static TABLE: LazyLock<Vec<MovedRow>> =
     LazyLock::new(|| include_str!("moved.txt").lines().filter_map(line).collect());
 
-/// A line that is no row is found by the test below.
+/// A test below finds lines that are no rows.
 fn line(line: &'static str) -> Option<MovedRow> {
     let mut rest = line.trim();
     let mut column = || {
@@ -75,7 +75,8 @@ pub(super) fn variables() -> impl Iterator<Item = &'static str> {
     rows.filter(move |(at, _)| is_first(*at)).map(|(_, row)| row.variable)
 }
 
-/// What the values of these variables move. Relative ones mean another place in each directory: none.
+/// The places that the values of these variables name. Relative values are ignored: they mean a different place
+/// in each directory.
 pub(super) fn moved(value: impl Fn(&str) -> Option<OsString>) -> Vec<MovedName> {
     let mut moved = Vec::new();
     for row in TABLE.iter() {
@@ -106,11 +107,11 @@ impl MovedRow {
         let is_place = |place: &&Path| {
             place.is_absolute() && !OF_THE_KERNEL.iter().any(|of_kernel| place.starts_with(of_kernel))
         };
-        // Without the separators that an empty name would leave behind.
+        // Removes the trailing separators that an empty `below` would leave.
         places.filter(is_place).map(|place| place.join(self.below).components().collect()).collect()
     }
 
-    /// Where a guarded name lies, if it is moved.
+    /// The moved place of a guarded name, if it is moved.
     fn place_of(&self, name: &str, kind: ProtectedKind, base: &Path) -> Option<(PathBuf, ProtectedKind)> {
         if name == self.name {
             return Some((base.to_owned(), kind));
@@ -151,7 +152,7 @@ mod tests {
         assert_eq!(variables().filter(|name| *name == "ZDOTDIR").count(), 1);
     }
 
-    /// The class: whatever a row guards below a directory that a variable moves.
+    /// Checks the whole class: whatever a row guards below a directory that a variable moves.
     #[test]
     fn every_row_of_the_home_counts_below_its_variable() {
         let secrets = secret::table().iter().map(|row| row.name);

@@ -1,4 +1,4 @@
-//! The names that no agent changes, from their table. Compares names, looks at nothing.
+//! The names that no agent may change, from a table. Compares names; does not look at the disk.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -8,51 +8,51 @@ use std::sync::LazyLock;
 
 use super::lower;
 
-/// One line of `protected.txt`, which says what the columns mean.
+/// One line of `protected.txt`, which explains its columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedName {
     name: Cow<'static, str>,
-    /// In lower case: what names are compared with.
+    /// In lower case, for comparisons.
     folded: String,
-    /// Where the name counts.
+    /// Where the name is protected.
     pub place: Where,
-    /// What has this name.
+    /// Whether the name is that of a file or a directory.
     pub kind: ProtectedKind,
-    /// What keeps a command from making it.
+    /// What prevents a command from creating it.
     pub missing: WhenMissing,
-    /// Why, in words for the user.
+    /// The reason, in words for the user.
     pub reason: &'static str,
 }
 
-/// Where a name counts.
+/// Where a name is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     /// In every directory.
     Anywhere,
-    /// What shells, desktops and editors read from the home only: elsewhere nothing keeps it from being made.
+    /// Only in the home, where shells, desktops and editors read it: elsewhere commands may create it.
     Home,
 }
 
-/// What has a protected name.
+/// The type of a protected entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtectedKind {
     /// A file.
     File,
-    /// A directory with all that is in it.
+    /// A directory with everything in it.
     Directory,
 }
 
-/// What keeps it from being made by a command.
+/// What prevents a command from creating a protected name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenMissing {
-    /// A place-holder, while the command runs.
+    /// A place-holder in its place while the command runs.
     Held,
-    /// A look afterwards.
+    /// A check after the command, which removes it.
     Undone,
 }
 
 impl ProtectedName {
-    /// As programs spell it, `/` between its parts; the last may hold `*`.
+    /// The spelling that programs use, with `/` between its parts; the last part may hold `*`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -62,7 +62,7 @@ impl ProtectedName {
         self.name.contains('*')
     }
 
-    /// Whether an entry has this name, by itself.
+    /// Whether the name of a single entry matches.
     pub fn fits_entry(&self, name: &OsStr) -> bool {
         fits(&self.folded, &lower(name))
     }
@@ -79,7 +79,7 @@ pub(super) fn table() -> &'static [ProtectedName] {
     &TABLE
 }
 
-/// A line that is no row is found by the test below.
+/// A test below finds lines that are no rows.
 fn line(line: &'static str) -> Option<ProtectedName> {
     let mut rest = line.trim();
     if rest.is_empty() || rest.starts_with('#') {
@@ -114,12 +114,12 @@ fn line(line: &'static str) -> Option<ProtectedName> {
     })
 }
 
-/// With blanks, which separate columns in the table.
+/// Restores blanks, which separate columns in the table.
 fn spelled(name: &'static str) -> Cow<'static, str> {
     if name.contains("\\s") { name.replace("\\s", " ").into() } else { name.into() }
 }
 
-/// Whether an entry of this name, in any directory, is protected as a whole. Asked of every entry of a search.
+/// Whether an entry of this name is protected as a whole in any directory. Called for every entry of a search.
 pub(super) fn is_entry(name: &OsStr) -> bool {
     static WHOLE: LazyLock<HashSet<&'static str>> =
         LazyLock::new(|| single().filter(|row| !row.has_wildcard()).map(|row| &*row.folded).collect());
@@ -133,7 +133,7 @@ fn single() -> impl Iterator<Item = &'static ProtectedName> {
     table().iter().filter(|row| row.place == Where::Anywhere && !row.name.contains('/'))
 }
 
-/// The row that a path falls under, wherever it lies: itself, or something above it.
+/// The row that protects a path, wherever it lies: through itself or a directory above it.
 pub(super) fn row_of(path: &Path) -> Option<&'static ProtectedName> {
     let names: Vec<String> = path.components().map(|name| lower(name.as_os_str())).collect();
     let found = |row: &&ProtectedName| (0..names.len()).any(|start| leads(row, &names[start..]));
@@ -145,7 +145,7 @@ fn leads(row: &ProtectedName, names: &[String]) -> bool {
     parts.clone().count() <= names.len() && parts.zip(names).all(|(part, name)| fits(part, name))
 }
 
-/// `*` at one place fits any run of characters.
+/// A single `*` matches any run of characters.
 pub(crate) fn fits(pattern: &str, name: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(first) = pieces.next() else { return false };
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// A disk is asked for these names as they are.
+    /// These exact names are looked up on disk.
     #[test]
     fn names_are_spelled_as_programs_look_for_them() {
         for name in [

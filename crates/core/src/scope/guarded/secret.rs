@@ -1,10 +1,10 @@
-//! Places of keys and tokens below a home, from their table. Looks at nothing.
+//! Places of keys and tokens below a home, from a table. Does not look at the disk.
 
 use std::sync::LazyLock;
 
 use super::ProtectedKind;
 
-/// One line of `secret.txt`, which says what the columns mean.
+/// One line of `secret.txt`, which explains its columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SecretAtHome {
     pub(super) name: &'static str,
@@ -19,7 +19,7 @@ pub(super) fn table() -> &'static [SecretAtHome] {
     &TABLE
 }
 
-/// A line that is no row is found by the test below.
+/// A test below finds lines that are no rows.
 fn line(line: &'static str) -> Option<SecretAtHome> {
     let (name, rest) = line.trim().split_once(char::is_whitespace).filter(|(name, _)| *name != "#")?;
     let (kind, reason) = rest.trim_start().split_once(char::is_whitespace)?;

@@ -1,4 +1,4 @@
-//! A lease in every ownership: what it allows, and where each transition leads.
+//! Every state of a lease: what it allows, and where each transition leads.
 
 use super::*;
 

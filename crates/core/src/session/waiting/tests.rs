@@ -1,4 +1,4 @@
-//! Any order of events leaves the queue in a state that makes sense.
+//! Whatever the order of events, the queue is in a consistent state.
 
 use std::collections::BTreeSet;
 

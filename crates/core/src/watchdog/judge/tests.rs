@@ -1,4 +1,4 @@
-//! Verdicts over rules, approvals, containments and places, and what "always" makes of them.
+//! Verdicts over rules, approval levels, containments and places, and the meaning of "always" for them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::ids::SessionId;
 use crate::ports::tool::CommandAccess;
 use crate::watchdog::Containment;
 
-/// Where calls are judged; what a test does not say is ordinary.
+/// Where calls are judged; everything that a test does not set is ordinary.
 struct Court {
     commands: Commands,
     manifest: Vec<ManifestRule>,
@@ -133,7 +133,8 @@ fn the_reason_of_what_passes_is_what_it_touches() {
     assert_eq!(untouching, "allow: it touches nothing outside the conversation");
 }
 
-/// Of several that ask, the one that says most: a host rather than that the command may change something.
+/// Among several reasons to ask, the most informative one: a host, rather than that the command may change
+/// something.
 #[test]
 fn a_question_names_the_host() {
     let court = Court::new();
@@ -145,7 +146,7 @@ fn a_question_names_the_host() {
     assert_eq!(why(&[unclear()]), "the command is unclear: a variable");
 }
 
-/// Rules that forbid know a command under every name, those that allow only as it is written.
+/// Rules that forbid match a command under each of its names; rules that allow match it only as written.
 #[test]
 fn what_is_forbidden_is_so_however_it_is_started() {
     let lines =
@@ -301,12 +302,12 @@ fn an_agent_whose_commands_only_read_runs_no_other() {
             assert_eq!(verdict.action, Action::Deny, "{call:?}");
             assert!(verdict.refusal().contains("only commands that read"), "{}", verdict.refusal());
         }
-        // The other tools are judged as ever.
+        // Other tools are judged as usual.
         assert_eq!(court.action(&[reaches("example.org")]), Action::Allow);
     }
 }
 
-/// What the prompt says of passing, asking and refusing is what happens, for each kind of agent.
+/// For each kind of agent, calls pass, ask and are refused as the prompt says.
 #[test]
 fn the_prompt_says_what_is_judged() {
     use crate::environment::{Facts, SessionEnvironment};
@@ -448,7 +449,7 @@ fn where_nothing_holds_commands_only_the_word_of_the_user_lets_one_pass() {
         assert_eq!(court.action(&[runs("make all")]), Action::Allow);
         court.answer_always(std::slice::from_ref(&list), Action::Allow);
         assert_eq!(court.action(std::slice::from_ref(&list)), Action::Allow);
-        // Files are no commands.
+        // Files are not commands.
         assert_eq!(court.action(&[reads("/w/a")]), Action::Allow);
     }
     for containment in [Containment::Full, Containment::ExplicitlyOff] {
@@ -507,7 +508,7 @@ fn what_passes_as_reading_only_may_not_write() {
     assert_eq!(granted(&listing, &[list()]), WriteGrant::Granted);
 }
 
-/// A command that writes there passes for an edit otherwise, where nothing looks at it afterwards.
+/// A command that writes there would pass as an edit, and no later check looks at it.
 #[test]
 fn what_belongs_to_git_is_no_edit_of_the_workspace() {
     let edits = Court::under(Approval::Edits);
@@ -735,13 +736,14 @@ mod offers {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        /// What an answer allowed lets a command pass only if the command would have been offered just that.
+        /// An "always" answer lets a command pass only if exactly the same answer would have been offered for
+        /// that command.
         #[test]
         fn an_answer_covers_only_what_offers_the_same(one in any_command(), other in any_command()) {
             let mut court = Court::new();
             let offered = |court: &Court, command: &CommandAccess| court.always(&[Access::Command(command.clone())]);
             let Some(always) = offered(&court, &one) else { return Ok(()) };
-            // Words and an input may read alike in the name of an offer, and are told apart all the same.
+            // Words and an input may look alike in the name of an offer, but are still told apart.
             let alike = one.prefix > 0 || one.input == other.input;
             let same = alike && offered(&court, &other).is_some_and(|offer| offer.name == always.name);
             court.answer_always(&[Access::Command(one.clone())], Action::Allow);
@@ -753,7 +755,7 @@ mod offers {
             }
         }
 
-        /// An answer about a command is none about a file that the next one reads besides.
+        /// An answer about a command does not cover a file that the next command also reads.
         #[test]
         fn an_answer_covers_no_file_that_was_not_read(
             one in any_command(),

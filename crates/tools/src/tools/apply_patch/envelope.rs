@@ -1,4 +1,4 @@
-//! The `*** Begin Patch` format as values: the same files, hunks and lines as of a unified diff. Strict about
+//! Parses the `*** Begin Patch` format into the same files, hunks and lines as a unified diff. Strict about
 //! structure.
 
 use super::parse::{Deletion, FilePatch, LineEnd, PatchError, PatchHunk, PatchLine, Side, Spot, ranges};
@@ -10,12 +10,12 @@ const END_OF_FILE: &str = "*** End of File";
 
 const FILES: [&str; 3] = ["*** Add File: ", "*** Update File: ", "*** Delete File: "];
 
-/// By a line that no unified diff has at its beginning; words and fences around the patch do not matter.
+/// Recognised by a line with which no unified diff begins; text and fences around the patch do not matter.
 pub(super) fn is_envelope(patch: &str) -> bool {
     patch.lines().any(begins)
 }
 
-/// Some models leave out the line that begins it.
+/// Some models omit the first line.
 fn begins(line: &str) -> bool {
     line.trim_end() == BEGIN || FILES.iter().any(|header| line.starts_with(header))
 }
@@ -29,7 +29,7 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
     let mut files = Vec::new();
     loop {
         let Some(line) = reader.peek() else {
-            // Some models leave out the line that ends it; the call itself was whole.
+            // Some models omit the last line; the call itself was complete.
             match files.is_empty() {
                 true => return Err(reader.unexpected("`*** End Patch`")),
                 false => break,
@@ -122,14 +122,14 @@ impl<'patch> EnvelopeReader<'patch> {
         Ok(file(Some(old), Some(new), hunks))
     }
 
-    /// Anchors, lines, and whether they are the file's last. The first hunk of a file may do without anchors.
+    /// Anchors, lines, and whether these are the file's last lines. The first hunk of a file needs no anchors.
     fn hunk(&mut self) -> Result<PatchHunk, PatchError> {
         let (mut anchors, mut line) = (Vec::new(), None);
         let mut header = String::from("@@");
         while let Some(text) = self.peek().and_then(|line| line.strip_prefix("@@")) {
             header = format!("@@{text}");
             match (ranges(&header), text.trim()) {
-                // As a unified diff writes it.
+                // In the form of a unified diff.
                 (Some((start, ..)), _) => line = Some(start),
                 (None, "") => {}
                 (None, anchor) => anchors.push(anchor.to_owned()),
@@ -151,7 +151,7 @@ impl<'patch> EnvelopeReader<'patch> {
         while let Some(line) = self.peek().filter(|line| !line.starts_with("*** ") && !line.starts_with("@@"))
         {
             let side = match line.as_bytes().first() {
-                // An empty context line that lost its blank.
+                // An empty context line without its leading blank.
                 Some(b' ') | None => Side::Both,
                 Some(b'-') => Side::Old,
                 Some(b'+') => Side::New,

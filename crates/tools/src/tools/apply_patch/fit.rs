@@ -1,5 +1,5 @@
-//! Puts hunks where they fit: every line of context as it is in the file, line numbers only as a hint.
-//! Pure.
+//! Places hunks where they match: every line of context has to equal the file's line, and line numbers are only
+//! a hint. Pure.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::text::LineEnding;
 /// A hunk that can't be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct HunkConflict {
-    /// 1-based.
+    /// Counted from 1.
     number: usize,
     header: String,
     problem: String,
@@ -23,7 +23,7 @@ impl HunkConflict {
     }
 }
 
-/// The text with all hunks in place.
+/// The text with all hunks applied.
 pub(super) fn fit(text: &str, hunks: &[PatchHunk]) -> Result<String, HunkConflict> {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let mut result = PatchedText { text: String::with_capacity(text.len()), ending: LineEnding::of(text) };
@@ -43,7 +43,7 @@ pub(super) fn fit(text: &str, hunks: &[PatchHunk]) -> Result<String, HunkConflic
         }
     }
     result.keep(&lines[next..]);
-    // Such a patch can't say that the last line has no end: it stays as it was.
+    // Such a patch can't say that the last line has no line feed: a file without one stays without.
     let is_silent = hunks.iter().any(|hunk| matches!(hunk.spot, Spot::Behind { .. }));
     if is_silent && !text.is_empty() && !text.ends_with('\n') {
         result.text.truncate(bare(&result.text).len());
@@ -51,7 +51,7 @@ pub(super) fn fit(text: &str, hunks: &[PatchHunk]) -> Result<String, HunkConflic
     Ok(result.text)
 }
 
-/// Where each hunk begins: the index of its first old line, or of the line that what it adds comes before.
+/// The place of each hunk: the index of its first old line, or of the line before which it adds.
 fn placed(text: &str, lines: &[&str], hunks: &[PatchHunk]) -> Result<Vec<usize>, HunkConflict> {
     let mut taken: Vec<Range<usize>> = Vec::new();
     let mut drift = 0_isize;
@@ -71,7 +71,7 @@ fn old_lines(hunk: &PatchHunk) -> Vec<&str> {
     hunk.lines.iter().filter(|line| line.side != Side::New).map(|line| &*line.text).collect()
 }
 
-/// `next`: where the search begins; `drift`: by how much the hunks before it stood off the lines they name.
+/// `next`: where the search begins; `drift`: the distance of the previous hunks from their stated lines.
 fn found(
     lines: &[&str],
     next: usize,
@@ -81,7 +81,7 @@ fn found(
 ) -> Result<usize, Misfit> {
     match &hunk.spot {
         Spot::Line(start) => {
-            // A hunk without old lines comes after the line it names.
+            // A hunk without old lines comes after its stated line.
             let named = if old.is_empty() { *start } else { start.saturating_sub(1) };
             let expected = named.saturating_add_signed(*drift);
             let at = place(lines, next, expected, old)?;
@@ -93,7 +93,7 @@ fn found(
     }
 }
 
-/// The index of the line where `old` is: where it is expected, or else at the only place from `from` on.
+/// The index of the line where `old` is: at the expected place, or else at the only place from `from` on.
 fn place(lines: &[&str], from: usize, expected: usize, old: &[&str]) -> Result<usize, Misfit> {
     if old.is_empty() {
         return match expected {
@@ -112,7 +112,7 @@ fn place(lines: &[&str], from: usize, expected: usize, old: &[&str]) -> Result<u
     only(lines, from, old, NamedPlace::Line)
 }
 
-/// The only place of `old` from `from` on, which is the end of the hunks before it.
+/// The only place of `old` from `from` on, where the previous hunks end.
 fn only(lines: &[&str], from: usize, old: &[&str], said: NamedPlace) -> Result<usize, Misfit> {
     let (earlier, places) = split(occurrences(lines, old), from);
     match (places.as_slice(), earlier.is_empty()) {
@@ -127,15 +127,15 @@ fn split(places: Vec<usize>, from: usize) -> (Vec<usize>, Vec<usize>) {
     places.into_iter().partition(|at| *at < from)
 }
 
-/// The index of the line where `old` is behind the anchors: there the first place, without anchors the only
-/// one.
+/// The index of the line where `old` is after the anchors: the first place there; without anchors, the only
+/// place.
 fn behind(lines: &[&str], from: usize, anchors: &[String], old: &[&str]) -> Result<usize, Misfit> {
     let anchor = anchored(lines, from, anchors)?;
     if old.is_empty() {
         return Ok(anchor.map_or(lines.len(), |anchor| anchor + 1));
     }
     let Some(at) = anchor else { return only(lines, from, old, NamedPlace::Nothing) };
-    // The anchor itself may stand among the lines once more.
+    // The hunk may repeat the anchor among its lines.
     let (earlier, places) = split(occurrences(lines, old), at);
     match (places.first(), earlier.is_empty()) {
         (Some(first), _) => Ok(*first),
@@ -147,7 +147,7 @@ fn behind(lines: &[&str], from: usize, anchors: &[String], old: &[&str]) -> Resu
     }
 }
 
-/// The same for lines that are the file's last.
+/// The same for lines that have to be the file's last.
 fn at_end(lines: &[&str], from: usize, anchors: &[String], old: &[&str]) -> Result<usize, Misfit> {
     let anchor = anchored(lines, from, anchors)?;
     let first = anchor.unwrap_or(from);
@@ -167,8 +167,8 @@ fn at_end(lines: &[&str], from: usize, anchors: &[String], old: &[&str]) -> Resu
     }
 }
 
-/// The line of the last anchor; `None` without anchors. Anchors are often written without their indentation or
-/// their end.
+/// The line of the last anchor; `None` without anchors. Models often write anchors without indentation or
+/// without their end.
 fn anchored(lines: &[&str], from: usize, anchors: &[String]) -> Result<Option<usize>, Misfit> {
     let mut at = None;
     for anchor in anchors {
@@ -215,7 +215,7 @@ fn occurrences(lines: &[&str], old: &[&str]) -> Vec<usize> {
     places
 }
 
-/// A line without its end, which is the file's own business.
+/// A line without its line ending, which the file decides.
 fn bare(line: &str) -> &str {
     let line = line.strip_suffix('\n').unwrap_or(line);
     line.strip_suffix('\r').unwrap_or(line)
@@ -227,7 +227,7 @@ struct PatchedText {
 }
 
 impl PatchedText {
-    /// Lines of the file, as they are.
+    /// Copies lines of the file unchanged.
     fn keep(&mut self, lines: &[&str]) {
         for line in lines {
             self.end_line();
@@ -244,7 +244,7 @@ impl PatchedText {
         self.text.push_str(&self.ending.applied_to(&format!("{}{end}", line.text)));
     }
 
-    /// What was the last line of the file without an end needs one when another line follows.
+    /// The file's last line may lack a line ending; it needs one when another line follows.
     fn end_line(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with('\n') {
             self.text.push_str(&self.ending.applied_to("\n"));
@@ -314,7 +314,7 @@ mod tests {
         assert_eq!(enveloped("x\ny\nx\n", "@@\n-x\n+z\n*** End of File\n").unwrap(), "x\ny\nz\n");
     }
 
-    /// Each failure names its true reason and what to do.
+    /// Each failure names its real reason and what to do.
     #[test]
     fn a_hunk_that_fits_elsewhere_says_where_and_why_not_there() {
         let lines = "a\nb\nc\nd\ne\n";
@@ -365,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Whether what is said of a hunk is so.
+    /// Whether a misfit's statement about a hunk is true.
     fn is_true(misfit: &Misfit, lines: &[&str], next: usize, old: &[&str]) -> bool {
         let lines: Vec<&str> = lines.iter().map(|line| bare(line)).collect();
         let all: Vec<usize> =
@@ -418,7 +418,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is said of a hunk that was not placed is so in the file.
+        /// Every statement about a hunk that was not placed is true of the file.
         #[test]
         fn an_explanation_is_true(text in "([abc]\n){0,9}", hunks in proptest::collection::vec(some_hunk(), 1..4)) {
             let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -437,7 +437,7 @@ mod tests {
             prop_assert!(fit(&text, &hunks).is_ok());
         }
 
-        /// A patch in the other format, with all lines as context, makes the second text out of the first.
+        /// A patch in the other format, with all lines as context, turns the first text into the second.
         #[test]
         fn enveloped_patches_apply(old in "([abc]{0,2}\n){1,20}", new in "([abc]{0,2}\n){1,20}") {
             let diff = similar::TextDiff::from_lines(&old, &new);
@@ -445,7 +445,7 @@ mod tests {
             prop_assert_eq!(enveloped(&old, &format!("@@\n{patch}")), Ok(new));
         }
 
-        /// A patch written by another library from two texts makes the second out of the first.
+        /// A patch that another library makes of two texts turns the first into the second.
         #[test]
         fn patches_of_others_apply(old in "([abc]{0,2}\n){0,30}[ab]?", new in "([abc]{0,2}\n){0,30}[ab]?") {
             prop_assume!(old != new);

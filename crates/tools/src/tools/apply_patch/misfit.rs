@@ -1,4 +1,4 @@
-//! Why a hunk can't be placed, as facts about the file, and in words with what to do about it. Places nothing.
+//! Why a hunk can't be placed: facts about the file, and a text that says what to do. Places nothing.
 
 use std::ops::Range;
 
@@ -12,25 +12,25 @@ use crate::tools::edit::nearest;
 pub(super) enum Misfit {
     /// The old lines are not in the file.
     Nowhere,
-    /// They are there more than once behind the hunks before it.
+    /// They occur more than once after the previous hunks.
     Several { places: Vec<usize>, said: NamedPlace },
-    /// They are in the file, but only before the end of the last hunk that was placed.
+    /// They occur, but only before the end of the last placed hunk.
     BeforeHunks { places: Vec<usize> },
-    /// They are in the file, but only before the line that `@@` names.
+    /// They occur, but only before the line that `@@` names.
     BeforeAnchor { places: Vec<usize>, anchor: String, at: usize },
-    /// No line of the file is like the one that `@@` names.
+    /// No line of the file resembles the one that `@@` names.
     NoAnchor { anchor: String },
-    /// There is one, but only before the end of the last hunk that was placed, or before the anchor above it.
+    /// Such a line exists, but only before the end of the last placed hunk, or before the anchor above it.
     EarlyAnchor { anchor: String, at: usize, from: usize },
-    /// The patch says that the old lines end the file. They occur at these places, and end it nowhere.
+    /// The patch says that the old lines end the file. They occur at these places, none of them the end.
     NotAtTheEnd { places: Vec<usize>, lines: usize },
-    /// A hunk that only adds, behind more lines than the file has.
+    /// A hunk that only adds, after more lines than the file has.
     BehindTheEnd { lines: usize },
-    /// A hunk that only adds, before the end of the last hunk that was placed.
+    /// A hunk that only adds, before the end of the last placed hunk.
     WithinHunks { at: usize },
 }
 
-/// What a hunk says of its place.
+/// What a hunk says about its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NamedPlace {
     Line,
@@ -38,11 +38,11 @@ pub(super) enum NamedPlace {
 }
 
 impl Misfit {
-    /// `taken`: which lines of the file the hunks before it cover, in their order.
+    /// `taken`: the lines of the file that the previous hunks cover, in order.
     pub(super) fn told(&self, text: &str, old: &[&str], taken: &[Range<usize>]) -> String {
         match self {
             Self::Nowhere => {
-                // A patch has no such field.
+                // A patch has no such field, so the text must not name it.
                 let nearest = nearest::nearest(text, &old.join("\n")).replace("`old_string`", "the patch");
                 format!("its old lines do not occur in the file{nearest}")
             }

@@ -1,5 +1,5 @@
-//! A unified diff as values: files, hunks, lines. Strict about structure, lenient about counts, which models
-//! get wrong.
+//! Parses a unified diff into files, hunks and lines. Strict about structure, lenient about counts, which
+//! models get wrong.
 
 use crate::files::NewMode;
 
@@ -8,38 +8,38 @@ use crate::files::NewMode;
 pub(super) struct FilePatch {
     pub(super) old: Option<String>,
     pub(super) new: Option<String>,
-    /// Of a new file.
+    /// The mode of a new file.
     pub(super) new_mode: NewMode,
     pub(super) deletion: Deletion,
     pub(super) hunks: Vec<PatchHunk>,
 }
 
-/// What a deleted file must hold.
+/// What a deleted file has to contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Deletion {
-    /// The lines of its hunks and nothing else.
+    /// Exactly the lines of its hunks.
     OfNamedLines,
     Whole,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PatchHunk {
-    /// As it is in the patch, for errors.
+    /// The header as in the patch, for errors.
     pub(super) header: String,
     pub(super) spot: Spot,
     pub(super) lines: Vec<PatchLine>,
 }
 
-/// Where a hunk says that it belongs.
+/// The place that a hunk states.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Spot {
-    /// At the 1-based line of the old file where the hunk begins; 0 in an empty one. A hint.
+    /// At this line of the old file, counted from 1; 0 in an empty file. Only a hint.
     Line(usize),
-    /// Behind lines that are like these, one after the other.
+    /// After lines like these, in this order.
     Behind { anchors: Vec<String>, is_end: bool },
 }
 
-/// A line without its end.
+/// A line without its line ending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PatchLine {
     pub(super) side: Side,
@@ -96,15 +96,14 @@ pub(super) fn parse(patch: &str) -> Result<Vec<FilePatch>, PatchError> {
         } else if line.starts_with("@@") {
             return Err(reader.unexpected("a file header (`--- a/path`)"));
         } else {
-            // Words around a patch (a commit message, an index line) are passed over.
+            // Skips text around a patch (a commit message, an index line).
             reader.at += 1;
         }
     }
     if files.is_empty() { Err(PatchError::NoFile) } else { Ok(files) }
 }
 
-/// The lines up to the end of a code fence, if the patch is in one. What comes before it is passed over
-/// anyway.
+/// The lines up to the end of a code fence, if the patch is in one. Text before the patch is skipped anyway.
 fn unfenced(patch: &str) -> Vec<&str> {
     let lines: Vec<&str> = patch.lines().collect();
     let is_fence = |line: &&str| line.starts_with("```") || line.starts_with("~~~");
@@ -122,7 +121,7 @@ struct DiffReader<'patch> {
     at: usize,
 }
 
-/// What the lines between `diff --git` and the hunks say.
+/// The lines between `diff --git` and the hunks.
 #[derive(Default)]
 struct Extended {
     from: Option<String>,
@@ -141,7 +140,7 @@ impl<'patch> DiffReader<'patch> {
         self.lines.get(self.at + ahead).is_some_and(|line| line.starts_with(prefix))
     }
 
-    /// Three lines at once: a removed line may well begin with two dashes.
+    /// Checks three lines at once, because a removed line may begin with two dashes.
     fn is_file_header(&self) -> bool {
         self.starts(0, "--- ")
             && self.starts(1, "+++ ")
@@ -175,10 +174,10 @@ impl<'patch> DiffReader<'patch> {
                 let (deletion, hunks) = (Deletion::OfNamedLines, self.hunks()?);
                 return Ok(FilePatch { old, new, new_mode, deletion, hunks });
             }
-            // The header of the next file, which came without a line of git's.
+            // The header of the next file, which has no `diff --git` line.
             self.at = before;
         }
-        // Nothing but a rename, or an empty file that comes or goes: the names stand in the header only.
+        // Only a rename, or an empty file that is created or deleted: only the header has the names.
         let (old, new) = match (extended.from, extended.to) {
             (Some(from), Some(to)) => (Some(from), Some(to)),
             _ => {
@@ -268,7 +267,7 @@ impl<'patch> DiffReader<'patch> {
         Ok(hunks)
     }
 
-    /// Empty lines at its end are no part of it.
+    /// Drops empty lines at the end.
     fn uncounted_body(&mut self) -> Result<Vec<PatchLine>, PatchError> {
         let begin = self.at;
         let mut lines = self.body(usize::MAX, usize::MAX)?;
@@ -277,8 +276,7 @@ impl<'patch> DiffReader<'patch> {
         if lines.is_empty() { Err(self.unexpected("a line of a hunk")) } else { Ok(lines) }
     }
 
-    /// Lines up to the next header. The counts only decide what cannot be told otherwise: an empty line, and
-    /// two dashes.
+    /// Lines up to the next header. The counts only decide ambiguous cases: an empty line, and two dashes.
     fn body(&mut self, old_count: usize, new_count: usize) -> Result<Vec<PatchLine>, PatchError> {
         let mut lines: Vec<PatchLine> = Vec::new();
         let (mut old, mut new) = (0, 0);
@@ -290,7 +288,7 @@ impl<'patch> DiffReader<'patch> {
                 Some(b'-') if is_complete && self.starts(0, "-- ") => break,
                 Some(b'-') => Side::Old,
                 Some(b'+') => Side::New,
-                // An empty context line that lost its blank.
+                // An empty context line without its leading blank.
                 None if !is_complete => Side::Both,
                 Some(b'\\') => {
                     if let Some(last) = lines.last_mut() {
@@ -312,8 +310,8 @@ impl<'patch> DiffReader<'patch> {
     }
 }
 
-/// Where a hunk without line numbers belongs: `@@`, or `@@ fn main` behind such a line.
-/// `None` where it has numbers that are no ranges.
+/// The place of a hunk without line numbers: `@@`, or `@@ fn main` for after such a line. `None` if it has
+/// numbers that are no ranges.
 fn unnumbered(header: &str) -> Option<Spot> {
     let anchor = header.trim_start_matches('@').trim_end_matches('@').trim();
     let is_of_numbers = |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | ',' | ' ');
@@ -349,7 +347,7 @@ fn same_name(header: &str) -> Option<String> {
     (old == new && !old.is_empty()).then(|| old.to_owned())
 }
 
-/// A name as git and diff write it: in quotes when it has odd characters, with a time behind a tab else.
+/// A name in the form of git and diff: quoted if it has unusual characters, else followed by a tab and a time.
 fn unquoted(name: &str) -> Option<String> {
     let Some(inner) = name.strip_prefix('"') else {
         let name = name.split('\t').next().unwrap_or_default().trim_end_matches('\r');

@@ -1,5 +1,5 @@
-//! Commands that outlive their call: named, capped, read bit by bit, ended with their session. They are trees
-//! like any other, so they die with us, too.
+//! Commands that outlive their call: they have names, limits and output to read step by step, and end with
+//! their session. Each is a process tree like any other, so it also ends when this process dies.
 
 mod log;
 
@@ -27,15 +27,15 @@ use crate::limits::{
 
 use log::Log;
 
-/// What each session has running. Why a lock: calls of several sessions come and go side by side.
+/// The running commands of each session. Why a lock: calls of several sessions run at the same time.
 #[derive(Debug, Default)]
 pub(crate) struct Background(Mutex<HashMap<SessionId, Started>>);
 
 #[derive(Debug, Default)]
 struct Started {
-    /// Names are not used twice.
+    /// How many were started, so that no name is used twice.
     count: u32,
-    /// Oldest first. One that has ended stays until somebody was told.
+    /// Oldest first. An ended one stays until the model was told.
     processes: Vec<Arc<Process>>,
 }
 
@@ -46,26 +46,26 @@ pub(crate) struct Process {
     since: Instant,
     /// Why a lock: its thread writes, calls read.
     log: Mutex<Log>,
-    /// Closing it asks the tree to end. Why a lock: whoever comes first takes it.
+    /// Closing it asks the process tree to end. Why a lock: the first caller takes it.
     lifeline: Mutex<Option<OwnedFd>>,
-    /// Told whenever it prints.
+    /// Notified whenever the command prints.
     printed: Notify,
     ended: channel::Receiver<Option<Result<CommandEnd, String>>>,
-    /// The model knows that it has ended.
+    /// Whether the model knows that it has ended.
     is_end_told: AtomicBool,
 }
 
-/// What is new of a process.
+/// What is new about a process.
 #[derive(Debug)]
 pub(crate) struct News {
     pub(crate) output: Bounded,
-    /// In a few words.
+    /// Its state in a few words.
     pub(crate) state: String,
     pub(crate) log: std::path::PathBuf,
 }
 
 impl Background {
-    /// Starts it and gives it a moment to fail. An error is for the model.
+    /// Starts a command and waits a moment for an immediate failure. An error is for the model.
     pub(super) async fn start(
         &self,
         granted: GrantedCommand,
@@ -97,7 +97,7 @@ impl Background {
             process
         };
         let watched = Arc::clone(&process);
-        // A thread of its own: those of the runtime are waited for when that ends.
+        // In a thread of its own, because the runtime waits for its own threads when it ends.
         let thread = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
             let ended = follow(&granted, &cancelled, time, &watched).map_err(|error| error.to_string());
             tell.send_replace(Some(ended));
@@ -121,7 +121,7 @@ impl Background {
         self.sessions().get(session).map(|started| started.processes.clone()).unwrap_or_default()
     }
 
-    /// The one of that name. An error is for the model.
+    /// The process of that name. An error is for the model.
     pub(crate) fn find(&self, session: &SessionId, name: &str) -> Result<Arc<Process>, String> {
         let all = self.all(session);
         let name = &as_named(name);
@@ -141,7 +141,7 @@ impl Background {
         Err(format!("there is no `{name}`: {why}. In the background now: {known}"))
     }
 
-    /// Those that have ended since the model was last told of them, in a line each.
+    /// The processes that have ended since the model was last told, one line each.
     pub(crate) fn ends(&self, session: &SessionId) -> Option<String> {
         let ended = self.all(session).into_iter().filter(|process| !process.is_running());
         let untold = ended.filter(|process| !process.is_end_told.swap(true, Ordering::Relaxed));
@@ -159,7 +159,8 @@ impl Background {
         }
     }
 
-    /// Ends all of a session. What takes its time is killed later, at the latest with this process.
+    /// Ends all processes of a session. Those that take longer are killed later, at the latest with this
+    /// process.
     pub(crate) async fn leave(&self, session: &SessionId) {
         let Some(started) = self.sessions().remove(session) else { return };
         started.processes.iter().for_each(|process| process.ask_to_end());
@@ -199,29 +200,29 @@ impl Process {
         self.ended.borrow().is_none()
     }
 
-    /// How the session keeps it in mind, once that is told.
+    /// The mark that the session stores once the model is told.
     pub(crate) fn mark(&self) -> BackgroundMark {
         let life = if self.is_running() { BackgroundLife::Running } else { BackgroundLife::Ended };
         BackgroundMark { name: self.name.clone(), command: self.command.clone(), life }
     }
 
-    /// What it printed since the last time, and how it is.
+    /// The output since the last time, and the state.
     pub(crate) fn news(&self) -> News {
-        // Its end first: all it printed comes before that.
+        // Read its end first: all output comes before that.
         self.end_is_told();
         let state = self.state();
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         News { output: log.news(), state, log: log.path().to_owned() }
     }
 
-    /// The model is told how it is now.
+    /// Records that the model learns the current state.
     pub(crate) fn end_is_told(&self) {
         if !self.is_running() {
             self.is_end_told.store(true, Ordering::Relaxed);
         }
     }
 
-    /// What was seen of its end.
+    /// What was observed of its end.
     fn tree(&self) -> Gone {
         match &*self.ended.borrow() {
             None => Gone::NotSeen,
@@ -251,25 +252,25 @@ impl Process {
         }
     }
 
-    /// Asks the tree to end and waits until it is gone, or was not to be ended in time.
+    /// Asks the process tree to end, and waits until it is gone or has proved too slow.
     pub(crate) async fn stop(&self) {
         self.ask_to_end();
         self.until_ended(BACKGROUND_STOP_TIME).await;
     }
 
-    /// Until it ends, at most so long.
+    /// Waits for the end, but no longer than this.
     pub(crate) async fn until_end(&self, time: Duration) {
         self.until_ended(time).await;
     }
 
-    /// Until it prints something or ends, and then for the rest of what it prints at once.
+    /// Waits until it prints something or ends, and then for the rest of that output.
     pub(crate) async fn until_news(&self, time: Duration) {
         let has_news = || self.log.lock().unwrap_or_else(PoisonError::into_inner).has_news();
         if has_news() || !self.is_running() {
             return;
         }
         tokio::select! {
-            // A permit is kept where it printed since; an old one is not news.
+            // A permit is stored if it has printed since; an old permit is no news.
             () = async { while !has_news() { self.printed.notified().await } } => {
                 self.until_ended(BACKGROUND_GATHER_TIME).await;
             }
@@ -288,7 +289,7 @@ impl Process {
     }
 }
 
-/// From the start to the end of the tree; blocks its thread.
+/// From the start to the end of the process tree; blocks its thread.
 fn follow(
     granted: &GrantedCommand,
     cancel: &OwnedFd,
@@ -301,12 +302,12 @@ fn follow(
     Ok(end)
 }
 
-/// The name of the nth.
+/// The name with this number.
 fn named(number: u32) -> String {
     format!("bg_{number}")
 }
 
-/// The number alone, or with another beginning or zeros, will do.
+/// Also accepts the number alone, with another prefix, or with leading zeros.
 fn as_named(name: &str) -> String {
     let digits = name.trim().trim_start_matches("bg").trim_start_matches(['_', '-']);
     digits.parse().map_or_else(|_| name.to_owned(), named)
@@ -320,6 +321,6 @@ impl Sink for LogSink<'_> {
         self.0.printed.notify_one();
     }
 
-    /// People look when the model does.
+    /// People see its output when the model reads it.
     fn show(&mut self) {}
 }

@@ -1,5 +1,5 @@
-//! What a command prints, twice: as it came, for people, and folded, for the model. Beginning and end in
-//! memory, the whole folded text on disk once it is more. Bounded in all of them.
+//! Captures a command's output twice: unchanged, for people, and folded, for the model. Keeps beginning and end
+//! in memory, and the whole folded text on disk if it is longer. All of these are bounded.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::limits::{
     LIVE_OUTPUT_BYTES, OUTPUT_BYTES, OUTPUT_HEAD_BYTES, OUTPUT_NOTES_BYTES, SHOWN_OUTPUT_BYTES, SPILL_BYTES,
 };
 
-/// What of a result is output.
+/// The part of a result that is output.
 pub(super) const BODY_BYTES: usize = OUTPUT_BYTES - OUTPUT_NOTES_BYTES;
 
 #[derive(Debug)]
@@ -28,23 +28,23 @@ pub(super) struct Capture {
 
 #[derive(Debug)]
 enum Spill {
-    /// All of it is in memory.
+    /// Everything is in memory.
     NotNeeded,
     Open {
         file: File,
         written: u64,
     },
-    /// The disk did not take it; said once in the log, and the answer names no file.
+    /// Writing failed; reported once in the log, and the answer names no file.
     Failed,
 }
 
 impl Capture {
-    /// `spill_path` is made when memory no longer holds everything.
+    /// The file at `spill_path` is created when memory can't hold everything any more.
     pub(super) fn new(spill_path: PathBuf) -> Self {
         Self {
             printed: HeadAndTail::new(SHOWN_OUTPUT_BYTES / 2, SHOWN_OUTPUT_BYTES / 2),
             fold: OutputFold::default(),
-            // Together more than a body, so that they hold all of it until it has to go to the disk.
+            // Together larger than a body, so that they hold everything until it has to go to disk.
             folded: HeadAndTail::new(OUTPUT_HEAD_BYTES, BODY_BYTES),
             spill_path,
             spill: Spill::NotNeeded,
@@ -58,7 +58,7 @@ impl Capture {
         self.keep(&folded);
     }
 
-    /// What may still have been redrawn stays as it is. To be called before anything is told to the model.
+    /// Finalises lines that could still have been redrawn. Call this before telling the model anything.
     pub(super) fn settle(&mut self) {
         let mut folded = Vec::new();
         self.fold.settle(&mut folded);
@@ -72,7 +72,7 @@ impl Capture {
         self.folded.push(folded);
     }
 
-    /// What the model gets: whole lines, and in their middle how many are missing and where they are.
+    /// The text for the model: whole lines, and in the middle how many are missing and where they are.
     pub(super) fn for_model(&self) -> Bounded {
         let rest = match self.spilled() {
             None => String::new(),
@@ -84,18 +84,18 @@ impl Capture {
         Bounded::lines(&self.folded.ends(), BODY_BYTES, OUTPUT_HEAD_BYTES, &rest)
     }
 
-    /// What people get when it is over.
+    /// The text for people at the end.
     pub(super) fn for_people(&self) -> Bounded {
         let Ends { head, tail, total, .. } = self.printed.ends();
         Bounded::from_ends(head, tail, total, SHOWN_OUTPUT_BYTES)
     }
 
-    /// The last of it, for a view of the running command.
+    /// The last part, for showing a running command.
     pub(super) fn latest(&self) -> String {
         self.printed.latest(LIVE_OUTPUT_BYTES)
     }
 
-    /// The file with the folded output, if it has become one, and whether it holds all of it.
+    /// The file with the folded output, if there is one, and whether it is complete.
     pub(super) fn spilled(&self) -> Option<(&Path, Extent)> {
         match &self.spill {
             Spill::NotNeeded | Spill::Failed => None,
@@ -123,7 +123,8 @@ impl Capture {
         }
     }
 
-    /// The file with everything so far: head and tail are still whole when memory overflows for the first time.
+    /// A file with everything so far: head and tail are still complete when memory overflows for the first
+    /// time.
     fn open_spill(&self) -> io::Result<File> {
         if let Some(directory) = self.spill_path.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -135,12 +136,12 @@ impl Capture {
     }
 }
 
-/// Beginning and end of a stream.
+/// The beginning and the end of a stream.
 #[derive(Debug)]
 pub(super) struct HeadAndTail {
     head: Vec<u8>,
     head_bytes: usize,
-    /// The last `tail_bytes` after the head, and up to as many before them that are not dropped yet.
+    /// The last `tail_bytes` after the head, plus as many earlier bytes that are not dropped yet.
     tail: Vec<u8>,
     tail_bytes: usize,
     total: u64,
@@ -158,7 +159,7 @@ impl HeadAndTail {
         let (head, rest) = bytes.split_at(bytes.len().min(self.head_bytes - self.head.len()));
         self.head.extend_from_slice(head);
         self.tail.extend_from_slice(rest);
-        // Dropping in steps of a whole end moves each byte once.
+        // Dropping a whole tail at a time moves each byte only once.
         if self.tail.len() > 2 * self.tail_bytes {
             self.tail.drain(..self.tail.len() - self.tail_bytes);
         }
@@ -183,7 +184,7 @@ impl HeadAndTail {
     }
 }
 
-/// How much of the output a spill file holds.
+/// How much of the output a file contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Extent {
     All,

@@ -1,6 +1,6 @@
-//! Folds what a command prints into the lines that a terminal would show in the end: colours are gone, and of a
-//! progress bar only its last state is left. Reads a stream in pieces of any size; keeps a bounded part of it;
-//! never adds to it.
+//! Folds a command's output into the lines that a terminal would finally show: removes colours, and keeps only
+//! the last state of a progress bar. Reads a stream in pieces of any size, keeps a bounded part of it, and
+//! never adds text.
 
 mod line;
 
@@ -8,18 +8,18 @@ use crate::limits::{FOLDED_LINE_BYTES, FOLDED_REACH_BYTES, FOLDED_SEQUENCE_BYTES
 
 use line::TerminalLine;
 
-/// A stream on its way. Bytes that are no text stay what they are.
+/// The state of one stream. Bytes that are not text are kept unchanged.
 #[derive(Debug, Default)]
 pub(super) struct OutputFold {
-    /// What is above the cursor, oldest first. Lines end with their newline; the last one may have none if it
-    /// is long.
+    /// The lines above the cursor, oldest first. Each ends with a newline, except perhaps the last one if it is
+    /// long.
     above: Vec<u8>,
-    /// How much of the beginning of `above` no cursor reaches any more: it can be handed on.
+    /// How many bytes at the beginning of `above` no cursor can reach any more, so that they can be handed on.
     settled: usize,
-    /// `above` begins within a line: the rest of it was handed on.
+    /// `above` begins within a line whose beginning was handed on.
     is_cut: bool,
     line: TerminalLine,
-    /// What is below the cursor, the nearest line last.
+    /// The lines below the cursor, the nearest last.
     below: Vec<Vec<u8>>,
     state: FoldState,
 }
@@ -28,33 +28,33 @@ pub(super) struct OutputFold {
 enum FoldState {
     #[default]
     Text,
-    /// After ESC.
+    /// After an ESC.
     Escape,
-    /// After ESC and a byte that selects a table: one more byte follows.
+    /// After an ESC and a byte that selects a table: one more byte follows.
     EscapeMore,
     Sequence(Sequence),
-    /// A title, a link or a picture: up to its end mark, for as many bytes.
+    /// In a title, a link or a picture, up to its end mark, for at most this many bytes.
     Message {
         left: usize,
     },
-    /// ESC within a message: its end mark may follow.
+    /// After an ESC within a message: its end mark may follow.
     MessageEscape {
         left: usize,
     },
 }
 
-/// ESC [ and what has come of it. Only the first number matters here.
+/// A sequence after ESC and `[` so far. Only its first number matters here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sequence {
     number: Option<u16>,
-    /// Behind the first number.
+    /// Whether the first number is complete.
     is_past_first: bool,
-    /// Settings of the terminal itself.
+    /// Whether it changes settings of the terminal itself.
     is_private: bool,
 }
 
 impl OutputFold {
-    /// Takes the next piece, and hands on what can no longer change.
+    /// Takes the next piece, and hands on what can't change any more.
     pub(super) fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         let mut rest = bytes;
         while let Some(&first) = rest.first() {
@@ -82,7 +82,7 @@ impl OutputFold {
         }
     }
 
-    /// Takes lines of plain text in one go: most output is nothing else. Returns how many bytes.
+    /// Takes lines of plain text at once, because most output is nothing else. Returns the number of bytes.
     fn whole_lines(&mut self, bytes: &[u8]) -> usize {
         if !self.line.is_at_end() || !self.below.is_empty() {
             return 0;
@@ -95,7 +95,7 @@ impl OutputFold {
         end + 1
     }
 
-    /// Hands on everything as it is; what follows begins below it.
+    /// Hands on everything unchanged; later output begins below it.
     pub(super) fn settle(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.above);
         (self.settled, self.is_cut) = (0, false);
@@ -128,7 +128,7 @@ impl OutputFold {
                 _ => return self.give_up(),
             },
             FoldState::Sequence(sequence) => return self.sequence(sequence, byte),
-            // A message that does not end would take everything with it: a line is as long as one gets.
+            // A message without an end would swallow all output: limit it to the length of a line.
             FoldState::Message { left: 0 } => return self.give_up(),
             FoldState::Message { left } => match byte {
                 b'\n' => return self.give_up(),
@@ -145,7 +145,7 @@ impl OutputFold {
         Took::It
     }
 
-    /// What has begun is none of what we know: the byte is looked at afresh.
+    /// The sequence is not one that we know: reads the byte again as text.
     fn give_up(&mut self) -> Took {
         self.state = FoldState::Text;
         Took::Nothing
@@ -194,7 +194,7 @@ impl OutputFold {
         Took::It
     }
 
-    /// What moves the cursor or erases. Colours, and what is only for full screens, change no text.
+    /// Obeys what moves the cursor or erases. Colours and full-screen controls change no text.
     fn obey(&mut self, order: u8, number: Option<u16>) {
         let count = usize::from(number.unwrap_or(1).max(1));
         match order {
@@ -212,7 +212,7 @@ impl OutputFold {
                 self.line.go_to_start();
             }
             b'G' | b'`' => self.line.go_to_column(count - 1),
-            // Anywhere on a screen of unknown size: nothing that was printed is lost.
+            // The cursor goes somewhere on a screen of unknown size: keep everything that was printed.
             b'H' | b'f' => self.begin_anew(),
             b'J' => match number.unwrap_or(0) {
                 0 => {
@@ -251,7 +251,7 @@ impl OutputFold {
     fn up(&mut self, count: usize) {
         let column = self.line.column();
         for _ in 0..count {
-            // What is settled stays, and so does the beginning of a line that was too long to be kept.
+            // Keeps what is settled, and the beginning of a line that was too long.
             let Some(end) = self.above.len().checked_sub(1).filter(|end| self.above[*end] == b'\n') else {
                 break;
             };
@@ -284,16 +284,16 @@ impl OutputFold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Took {
     It,
-    /// The byte is to be read again.
+    /// The byte has to be read again.
     Nothing,
 }
 
-/// Tabs and form feeds belong to texts.
+/// Tabs and form feeds are part of texts.
 fn is_control(byte: u8) -> bool {
     matches!(byte, 0..=0x1f | 0x7f) && !matches!(byte, b'\t' | 0x0c)
 }
 
-/// What the model is told of output that came in these pieces; for tests.
+/// The folded text of output in these pieces; for tests.
 pub fn folded<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let (mut fold, mut out) = (OutputFold::default(), Vec::new());
     pieces.into_iter().for_each(|piece| fold.push(piece, &mut out));

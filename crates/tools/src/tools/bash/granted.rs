@@ -1,4 +1,4 @@
-//! A command with what it was granted: starts it in the sandbox and follows it to the end of all it started.
+//! Starts a command with its grants in the sandbox, and follows it until everything that it started has ended.
 
 use std::ffi::OsString;
 use std::io;
@@ -13,7 +13,7 @@ use attache_sandbox::process::{CommandEnd, ProcessTree, Sink, watch};
 use attache_sandbox::programs::Programs;
 use attache_sandbox::{Aftermath, LazySandbox, Level, cautious};
 
-/// A command to be started, and what it was granted.
+/// A command to start, with its grants.
 #[derive(Debug)]
 pub(super) struct GrantedCommand {
     pub(super) sandbox: LazySandbox,
@@ -26,7 +26,7 @@ pub(super) struct GrantedCommand {
 }
 
 impl GrantedCommand {
-    /// From its start to the end of all it started. Blocks.
+    /// From its start until everything that it started has ended. Blocks.
     pub(super) fn run(
         &self,
         cancel: &OwnedFd,
@@ -65,7 +65,7 @@ impl GrantedCommand {
         }
         let programs = Programs::of(&self.site);
         let line = vec![find_shell(|name| programs.helper(name))?, "-c".into(), (&self.command).into()];
-        // Lives until the whole tree is gone.
+        // Lives until the whole process tree is gone.
         let confined = self.sandbox.confine(&self.site, self.network, writes, line)?;
         let environment = environment::for_call(std::env::vars_os(), writes, &programs);
         let directory = confined.directory.as_deref().unwrap_or(directory);
@@ -75,7 +75,7 @@ impl GrantedCommand {
     }
 }
 
-/// By its whole path, and never one that a session could have left.
+/// By its complete path, and never a program that a session could have placed there.
 fn find_shell(helper: impl Fn(&str) -> Option<PathBuf>) -> io::Result<OsString> {
     let found = helper("bash").or_else(|| helper("sh"));
     found.map(PathBuf::into_os_string).ok_or_else(|| {

@@ -1,7 +1,7 @@
-//! What a command printed, as people read it outside of a terminal: without escape sequences, each redraw on a
-//! line of its own. No text is lost.
+//! A command's output for people outside of a terminal: without escape sequences, each redraw on a line of its
+//! own. Loses no text.
 
-/// ESC and a carriage return that redraws are all that changes.
+/// Changes only escape sequences and carriage returns that redraw.
 pub(crate) fn plain(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;
@@ -9,14 +9,14 @@ pub(crate) fn plain(text: &str) -> String {
         shown.push_str(&rest[..at]);
         rest = &rest[at..];
         let behind = match rest.strip_prefix('\r') {
-            // Redraws; `\r` at the beginning of a line has nothing to redraw.
+            // A redraw; a `\r` at the beginning of a line has nothing to redraw.
             Some(behind) => {
                 let is_redraw =
                     !behind.starts_with(['\n', '\r']) && !shown.is_empty() && !shown.ends_with('\n');
                 shown.push_str(if is_redraw && !behind.is_empty() { "\n" } else { "" });
                 behind
             }
-            // What is no sequence stays, and is shown as what it is.
+            // An ESC without a sequence stays, and is made visible.
             None => {
                 &rest[sequence(rest).unwrap_or_else(|| {
                     shown.push('\x1b');
@@ -29,11 +29,11 @@ pub(crate) fn plain(text: &str) -> String {
     shown + rest
 }
 
-/// The length of the escape sequence that the text begins with, if it is whole.
+/// The length of the escape sequence at the beginning of the text, if it is complete.
 fn sequence(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     match bytes.get(1)? {
-        // Parameters, intermediate bytes, and one that ends it.
+        // Parameters, intermediate bytes, and a final byte.
         b'[' => {
             let length = bytes[2..].iter().take_while(|byte| matches!(byte, 0x20..=0x3f)).count();
             bytes.get(2 + length).filter(|end| matches!(end, 0x40..=0x7e)).map(|_| length + 3)

@@ -1,5 +1,6 @@
-//! Directories that a command says it removes or moves, and that hold something no command can: it would leave
-//! a part of them behind. Read from its words; what a program does by itself is told afterwards.
+//! Refuses commands that say they remove or move a directory with entries that no command can remove: part of
+//! it would stay behind. Reads only the words of a command; what a program does on its own is reported
+//! afterwards.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +10,16 @@ use attache_sandbox::paths::normal;
 
 use crate::paths::{below, told};
 
-/// How many of the held names a refusal lists.
+/// How many of those entries a refusal lists.
 const NAMED: usize = 3;
 
-/// Why it is not run.
+/// Why the command is not run.
 pub(super) fn refusal(accesses: &[Access], sandbox: &Sandbox, site: &Site) -> Option<String> {
     let commands = accesses.iter().filter_map(|access| match access {
         Access::Command(command) => Some(command),
         Access::ReadPath(_) | Access::WritePath(_) | Access::Network { .. } => None,
     });
-    // Most commands remove no directory: then nothing is looked at.
+    // Most commands remove no directory; then nothing is looked up.
     let directories = commands.flat_map(removed).filter(|path| is_directory(path));
     directories.into_iter().find_map(|directory| {
         let held = sandbox.held_below(site, &directory).unwrap_or_default();
@@ -37,7 +38,7 @@ pub(super) fn refusal(accesses: &[Access], sandbox: &Sandbox, site: &Site) -> Op
     })
 }
 
-/// The paths that a command removes with all they hold, or takes away.
+/// The paths that a command removes with all their content, or moves away.
 fn removed(command: &CommandAccess) -> Vec<PathBuf> {
     let Some((program, words)) = command.words.split_first() else { return Vec::new() };
     let end_of_options = words.iter().position(|word| word == "--").unwrap_or(words.len());
@@ -64,7 +65,7 @@ fn removed(command: &CommandAccess) -> Vec<PathBuf> {
                 return Vec::new();
             }
         }
-        // The last is where it goes; with `-t` all are taken, and the target is looked at for nothing.
+        // The last path is the target; with `-t` all paths are taken, and looking at the target does no harm.
         "mv" if !options.iter().any(|option| option.starts_with("-t") || option.starts_with("--target")) => {
             paths.pop();
         }
@@ -74,7 +75,7 @@ fn removed(command: &CommandAccess) -> Vec<PathBuf> {
     paths.into_iter().map(|path| normal(&command.directory.join(path))).collect()
 }
 
-/// Itself: a link to one is removed alone.
+/// The path itself: removing a link to a directory removes only the link.
 fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }

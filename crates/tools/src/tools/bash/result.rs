@@ -1,4 +1,4 @@
-//! What a command that is over has to say: text and `[exit N]` for the model, what it printed for people.
+//! The result of a finished command: text and `[exit N]` for the model, its output for people.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::limits::{COMMAND_TIME_MAX_MS, OUTPUT_BYTES};
 use crate::markdown::fenced;
 use crate::outcome::RunningCall;
 
-/// A command that is over.
+/// A finished command.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) end: CommandEnd,
-    /// Settled.
+    /// With all lines settled.
     pub(super) capture: Capture,
-    /// What it had.
+    /// The time it had.
     pub(super) time: Duration,
     pub(super) held: SandboxLimits,
 }
 
-/// What became of a command that had to end early.
+/// What happened to a command that had to end early.
 pub(super) fn early_end(tree: Gone) -> &'static str {
     match tree {
         Gone::Seen => " and ended",
@@ -93,7 +93,7 @@ impl Finished {
     }
 }
 
-/// The output as it is, then the notes, each on a line of its own.
+/// The output unchanged, then the notes, each on its own line.
 fn with_notes(output: &str, notes: &[String], code: i32) -> String {
     let mut text = match output {
         "" => "(no output)".to_owned(),
@@ -109,7 +109,7 @@ fn push_note(text: &mut String, note: &str) {
     text.push_str(&format!("{newline}[{note}]"));
 }
 
-/// What became of a command's `&`.
+/// What happened to processes that the command left in the background.
 fn left_over(end: CommandEnd) -> Option<String> {
     let (were, processes) = match (end.how, end.left_over) {
         (ExitCause::Exited(_), 1) => ("was", "1 process".to_owned()),

@@ -1,5 +1,5 @@
-//! What a model has to know of the sandbox behind a command's output: why something could not be written or
-//! reached, and what was undone. Holds nothing itself.
+//! What a model has to know about the sandbox after a command's output: why something could not be written or
+//! reached, and what was undone. Enforces nothing itself.
 
 use std::path::PathBuf;
 
@@ -11,20 +11,20 @@ use attache_sandbox::{Aftermath, Level};
 
 use super::granted::GrantedCommand;
 
-/// What programs print when they find everything read-only.
+/// What programs print if everything is read-only.
 const UNWRITABLE: [&str; 2] = ["Read-only file system", "EROFS"];
 
-/// What they print when a file is full.
+/// What they print if a file is full.
 const FULL: [&str; 2] = ["File too large", "EFBIG"];
 
-/// What they print when they replace, move or remove what a mount holds, beside the first.
+/// In addition to the first: what they print when they replace, move or remove something that a mount holds.
 const BUSY: [&str; 2] = ["Device or resource busy", "EBUSY"];
 
-/// What they print when they make something where a place-holder is, beside both.
+/// In addition to both: what they print when they create something where a place-holder is.
 const IN_THE_WAY: [&str; 6] =
     ["File exists", "file already exists", "EEXIST", "Not a directory", "not a directory", "ENOTDIR"];
 
-/// What they print when a file that they were let write is not theirs.
+/// What they print if they may write a file but do not own it.
 const REFUSED: [&str; 2] = ["Permission denied", "EACCES"];
 
 /// What they print without a network: the C library, curl, git, pip, npm, cargo, go, wget, apt, and what they
@@ -50,7 +50,7 @@ const OFFLINE: [&str; 18] = [
     "spurious network error",
 ];
 
-/// What they print when nothing listens.
+/// What they print if no server listens.
 const UNANSWERED: [&str; 5] = [
     "Connection refused",
     "connection refused",
@@ -83,23 +83,23 @@ const UNANSWERED_NOTE: &str = "this command ran without network, on a localhost 
                                start the server and what connects to it in one command (`server & client; kill $!`). Where the network can be granted, both \
                                with network: true meet, too";
 
-/// For the start of a command in the background.
+/// Returned when a background command starts.
 const UNREACHABLE_NOTE: &str = "it runs without network: no other command can reach its ports. Start a server and what connects to it \
                                 in one command instead (`server & client; kill $!`); where the network can be granted, both with network: true meet, too";
 
-/// Behind why a file in `/tmp` is missing.
+/// Appended to the reason why a file in `/tmp` is missing.
 const KEEP_IN_SCRATCH: &str = "Keep files for later commands in $TMPDIR";
 
-/// What the sandbox keeps from a command.
+/// What the sandbox denies to a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SandboxLimits {
     is_held: bool,
     is_read_only: bool,
     commands: Commands,
     is_offline: bool,
-    /// Has a `/tmp` of its own, in which only these directories are the machine's.
+    /// The command has its own `/tmp`, in which only these directories are the machine's.
     own_temporary: Option<Vec<PathBuf>>,
-    /// Its words name localhost.
+    /// Whether its words name localhost.
     reaches_itself: bool,
     aftermath: Aftermath,
 }
@@ -124,12 +124,12 @@ impl SandboxLimits {
         }
     }
 
-    /// Once it has run.
+    /// Adds what is known after it has run.
     pub(super) fn after(self, aftermath: Aftermath) -> Self {
         Self { aftermath, ..self }
     }
 
-    /// For the model, behind the output: what was undone, and why the command seems to have failed.
+    /// For the model, after the output: what was undone, and why the command probably failed.
     pub(super) fn notes(&self, output: &str) -> Vec<String> {
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         let mut notes = self.aftermath.told.clone();
@@ -151,21 +151,21 @@ impl SandboxLimits {
         let temporary_note = || format!("{TEMPORARY_IS_PRIVATE}. {KEEP_IN_SCRATCH}");
         notes.extend(self.misses_temporary(output).then(temporary_note));
         notes.extend((self.is_offline && says(&OFFLINE)).then(|| OFFLINE_NOTE.to_owned()));
-        // `curl -s` says nothing.
+        // `curl -s` prints nothing.
         let is_unanswered = says(&UNANSWERED) || self.reaches_itself && output.trim().is_empty();
         notes.extend((self.is_offline && is_unanswered).then(|| UNANSWERED_NOTE.to_owned()));
         notes
     }
 
-    /// Whether a program did not find what lies in the machine's `/tmp`, or lay in that of an earlier command.
+    /// Whether a program failed to find a file of the machine's `/tmp`, or of an earlier command's.
     fn misses_temporary(&self, output: &str) -> bool {
         self.own_temporary.as_deref().is_some_and(|visible| misses_hidden(output, visible))
     }
 
-    /// Which protected name a program failed at: the longest that it speaks of.
+    /// The protected name at which a program failed: the longest one that its output mentions.
     fn protected_in(&self, output: &str) -> Option<String> {
         let Aftermath { protected, absent, .. } = &self.aftermath;
-        // A missing directory may have a place-holder without the right to write.
+        // A missing directory may have a place-holder without write permission.
         let unwritable = || UNWRITABLE.iter().chain(&BUSY).chain(&REFUSED).copied();
         if let Some(name) = failed_at(absent, output, unwritable().chain(IN_THE_WAY)) {
             return Some(format!(
@@ -180,13 +180,13 @@ impl SandboxLimits {
         ))
     }
 
-    /// For the model, when it starts in the background. What is known to only read is no server.
+    /// For the model, when the command starts in the background. A command known to only read is no server.
     pub(super) fn note_at_start(&self) -> Option<&'static str> {
         (self.is_offline && !self.is_read_only).then_some(UNREACHABLE_NOTE)
     }
 }
 
-/// The longest of these names that a line with one of these signs speaks of.
+/// The longest of these names in a line that also has one of these signs.
 fn failed_at<'a>(
     names: &'a [String],
     output: &str,
@@ -197,7 +197,7 @@ fn failed_at<'a>(
     names.iter().filter(is_meant).max_by_key(|name| name.len())
 }
 
-/// As a whole name: `.vscodeignore` is not `.vscode`.
+/// As a whole name: `.vscodeignore` does not mention `.vscode`.
 fn speaks_of(line: &str, name: &str) -> bool {
     let is_of_name = |letter: char| letter.is_alphanumeric() || "._-".contains(letter);
     line.match_indices(name).any(|(place, _)| {

@@ -1,5 +1,5 @@
-//! What a command is about to write, kept before it runs and looked at again afterwards. Only where every path
-//! is known; a rewind says of every other command that it is not covered.
+//! Keeps the files that a command is about to write, and reads them again afterwards. Only if every path is
+//! known; a rewind reports every other command as not covered.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct CommandSnapshots {
     snapshot: CallSnapshot,
 }
 
-/// How long a command goes on.
+/// How long a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandLife {
     Call,
@@ -34,8 +34,8 @@ pub(super) enum CommandLife {
 }
 
 impl CommandSnapshots {
-    /// Tells what the command will change, as far as that is known; it may run when this has returned without
-    /// an error.
+    /// Reports what the command will change, as far as that is known; it may run once this returns without an
+    /// error.
     pub(super) async fn before(
         sink: Arc<dyn SnapshotSink>,
         title: String,
@@ -69,7 +69,7 @@ impl CommandSnapshots {
         Ok(Self { sink, reach, snapshot })
     }
 
-    /// Tells what the command left.
+    /// Reports the state that the command left.
     pub(super) async fn after(mut self) {
         if self.snapshot.files.is_empty() {
             return;
@@ -86,13 +86,13 @@ impl CommandSnapshots {
     }
 }
 
-/// A command may replace a link or write through it, also to what is not there yet. `None`: it is not
-/// known where it leads.
+/// The path and its link target: a command may replace a link or write through it, even to a missing target.
+/// `None`: the target is unknown.
 fn with_what_it_leads_to(path: &Path, reach: &OpenRoots) -> Option<Vec<PathBuf>> {
     match reach.follow(path) {
         Ok(led) => Some(vec![path.to_owned(), led.named().to_owned()]),
         Err(_) if path.is_symlink() => None,
-        // Told when it is looked at.
+        // Reported when the path is read.
         Err(_) => Some(vec![path.to_owned()]),
     }
 }
@@ -104,13 +104,13 @@ fn written(accesses: &[Access]) -> impl Iterator<Item = &PathBuf> {
     })
 }
 
-/// `-b`, `-ib`, `--backup`: files beside the named ones are written, too.
+/// `-b`, `-ib`, `--backup`: the command also writes files beside the named ones.
 fn asks_for_backup(word: &str) -> bool {
     let short = word.strip_prefix('-').filter(|short| !short.starts_with('-'));
     word.starts_with("--backup") || short.is_some_and(|short| short.contains('b'))
 }
 
-/// Why not every file that the command changes is known.
+/// Why not all files that the command changes are known.
 fn uncovered(accesses: &[Access], life: CommandLife, paths: usize) -> Option<String> {
     let is_known = |command: &CommandAccess| match command.nature {
         CommandNature::ReadOnly => true,

@@ -1,6 +1,6 @@
 //! A command that is shown in a terminal of the client. The client starts our relay there (`relay.rs`), which
-//! prints what the command prints; the command itself runs under our own guard. So its end is seen by us
-//! whatever a client does, and a terminal that is gone ends it.
+//! prints the command's output; the command itself runs under our own guard. So we see its end whatever the
+//! client does, and losing the terminal ends it.
 
 mod client_result;
 mod directory;
@@ -31,7 +31,7 @@ use client_result::ClientResult;
 use link::TerminalLink;
 pub(super) use queue::OutputQueue;
 
-/// What shells give for a program that can't be started, or is not found.
+/// The shells' exit codes for a program that can't be started or is not found.
 const NOT_STARTED: std::ops::RangeInclusive<u32> = 126..=127;
 
 /// The client of this site, if it shows terminals.
@@ -39,27 +39,27 @@ pub(super) fn offered(site: &Site) -> Option<Arc<dyn Delegate>> {
     site.client.clone().filter(|client| client.offers().terminals)
 }
 
-/// What became of the wish for a terminal.
+/// The outcome of asking for a terminal.
 #[derive(Debug)]
 pub(super) enum Opened {
     Screen(Screen),
-    /// The client has not started our program, and says how the command ended all the same.
+    /// The client did not start our program, yet says how the command ended.
     ByClient(ClientResult),
-    /// There is none: the command is shown like any other.
+    /// There is no terminal: the call shows the output itself.
     None,
     Cancelled,
 }
 
-/// A terminal that shows what is pushed.
+/// A terminal that shows the output given to it.
 #[derive(Debug)]
 pub(super) struct Screen {
     pub(super) terminal_id: String,
     pub(super) queue: Arc<OutputQueue>,
     /// The client has ended the terminal.
     lost: CancellationToken,
-    /// Dropped without a word, the call was given up.
+    /// If it is dropped without a message, the call was given up.
     end: oneshot::Sender<Closing>,
-    /// Ends when the client was asked to release it.
+    /// Resolves when the client was asked to release the terminal.
     released: oneshot::Receiver<()>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Screen {
 enum Closing {
     /// With this exit code.
     Ended(u8),
-    /// The call was cancelled while the client was asked.
+    /// The call was cancelled while the client was asked for a terminal.
     Cancelled,
 }
 
@@ -87,7 +87,7 @@ pub(super) async fn open(
         runtime: runtime.clone(),
         presentation: presentation.clone(),
     };
-    // Beside the call: what the client has opened is released also when the call has ended.
+    // In a task of its own, so that a terminal is released even if the call has ended.
     tokio::spawn(wish.attend(tell));
     tokio::select! {
         biased;
@@ -96,7 +96,7 @@ pub(super) async fn open(
     }
 }
 
-/// Ends when the client has ended the terminal, if there is one.
+/// Resolves when the client has ended the terminal, if there is one.
 pub(super) async fn lost(screen: Option<&Screen>) {
     match screen {
         Some(screen) => screen.lost.cancelled().await,
@@ -105,7 +105,7 @@ pub(super) async fn lost(screen: Option<&Screen>) {
 }
 
 impl Screen {
-    /// Says how the command ended, and waits a moment until the client has shown it.
+    /// Tells how the command ended, and waits a moment until the client has shown it.
     pub(super) async fn close(self, ended: Option<ExitCause>) {
         let closing = match ended {
             Some(ExitCause::Cancelled) => Closing::Cancelled,
@@ -120,7 +120,7 @@ impl Screen {
     }
 }
 
-/// The client's answer to how it ended.
+/// The client's answer to the question how the program ended.
 type Exit = Shared<BoxFuture<'static, Result<TerminalExit, DelegateError>>>;
 
 struct Wish {
@@ -131,10 +131,10 @@ struct Wish {
     presentation: Presentation,
 }
 
-/// What came first from a terminal.
+/// The first event from a terminal.
 enum FirstSign {
     Contact,
-    /// The exit code of something that is over.
+    /// The exit code of a program that has ended.
     Code(i32),
     Nothing,
     GivenUp,
@@ -162,7 +162,7 @@ impl Wish {
         let exit = terminal.wait_for_exit().shared();
         let first = tokio::select! {
             biased;
-            // An error: the relay is not to be had any more.
+            // An error means that the relay will not come any more.
             contact = &mut link.contact => contact.map_or(FirstSign::Nothing, |()| FirstSign::Contact),
             () = tell.closed() => FirstSign::GivenUp,
             first = over(exit.clone()) => first,
@@ -197,7 +197,7 @@ impl Wish {
         let (sandbox, site) = (Arc::clone(&self.sandbox), self.runtime.site.clone());
         let linked = tokio::task::spawn_blocking(move || {
             let helper = sandbox.helper();
-            // Outside of any sandbox, the client would start what a command has put there.
+            // Outside of any sandbox the client would start a program that a command could have placed there.
             if sandbox.is_exposed(&site) {
                 return Err(io::Error::other("our own program lies in the workspace"));
             }
@@ -220,7 +220,7 @@ impl Wish {
         self.client.open_terminal(command).await
     }
 
-    /// It is not run twice: whatever the client has done, it says that this is over.
+    /// The command is not run a second time: whatever the client has done, it says that the command has ended.
     async fn take_the_clients_word(&self, terminal: &dyn Terminal, code: i32, tell: oneshot::Sender<Opened>) {
         let terminal_id = terminal.id().to_owned();
         let output = match timeout(TERMINAL_END_TIME, terminal.output()).await {
@@ -238,7 +238,7 @@ impl Wish {
     }
 }
 
-/// A client that can't say how a command ends says nothing of its beginning.
+/// A client that can't tell how a command ends has not shown that it started either.
 async fn over(exit: Exit) -> FirstSign {
     match exit.await {
         Ok(exit) => clients_code(&exit).map_or(FirstSign::Nothing, FirstSign::Code),
@@ -249,23 +249,23 @@ async fn over(exit: Exit) -> FirstSign {
     }
 }
 
-/// A client that names a code has run something; one that could not start our program has not.
+/// A client that reports a code has run something; one that could not start our program has not.
 fn clients_code(exit: &TerminalExit) -> Option<i32> {
     let is_signalled = exit.signal.as_deref().is_some_and(|signal| !signal.is_empty());
     let code = exit.code.filter(|code| !is_signalled && !NOT_STARTED.contains(code))?;
     i32::try_from(code).ok()
 }
 
-/// Lets the client show the rest, and release the terminal.
+/// Lets the client show the rest of the output, then releases the terminal.
 async fn finish(terminal: &dyn Terminal, mut link: TerminalLink, closing: Closing, exit: Exit) {
     link.queue.close(match closing {
         Closing::Ended(code) => code,
         Closing::Cancelled => exit_code(Some(ExitCause::Cancelled)),
     });
-    // The thread's own dead-lines end this.
+    // The thread has deadlines of its own.
     drop((&mut link.done).await);
     match closing {
-        // Its last output is with the client before it is told to forget the terminal.
+        // The client has all output before it is asked to release the terminal.
         Closing::Ended(_) => {
             let seen = async {
                 log("wait_for_exit", exit.await.map(drop));
@@ -278,7 +278,7 @@ async fn finish(terminal: &dyn Terminal, mut link: TerminalLink, closing: Closin
     }
 }
 
-/// Whatever still runs there is our relay.
+/// Only our relay can still be running there.
 async fn end(terminal: &dyn Terminal) {
     if let Ok(killed) = timeout(KILL_TIME, terminal.kill()).await {
         log("kill", killed);
@@ -286,7 +286,7 @@ async fn end(terminal: &dyn Terminal) {
     release(terminal, None).await;
 }
 
-/// Asks for the release, tells what waits for it, and goes on waiting for the answer.
+/// Asks for the release, notifies the waiting call, and continues to wait for the answer.
 async fn release(terminal: &dyn Terminal, told: Option<(oneshot::Sender<Opened>, Opened)>) {
     let mut releasing = terminal.release();
     let released = timeout(KILL_TIME, &mut releasing).await;
@@ -299,7 +299,7 @@ async fn release(terminal: &dyn Terminal, told: Option<(oneshot::Sender<Opened>,
     }
 }
 
-/// As shells write it; a command that was not started has none.
+/// In the shells' form; a command that was not started has none.
 fn exit_code(ended: Option<ExitCause>) -> u8 {
     let code = match ended {
         Some(ExitCause::Exited(code)) => code,
@@ -318,7 +318,7 @@ fn exit_code(ended: Option<ExitCause>) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-/// For the eyes of people: a longer word is no argument of a program.
+/// For people: a longer text can't be a program's argument.
 fn shortened(command: &str) -> String {
     match command.len() > TERMINAL_LINE_BYTES {
         true => format!("{}…", &command[..command.floor_char_boundary(TERMINAL_LINE_BYTES)]),
@@ -326,11 +326,11 @@ fn shortened(command: &str) -> String {
     }
 }
 
-/// The terminal is shown instead of the output, which is kept for those who have not opened it.
+/// Shows the terminal instead of the output, which is kept for clients that have not opened the terminal.
 pub(super) fn shown_in(terminal_id: String, mut outcome: ToolOutcome) -> ToolOutcome {
     match &mut outcome {
         ToolOutcome::Output { presentation, .. } | ToolOutcome::Picture { presentation, .. } => {
-            // The last block: what the command is for is above it.
+            // The last block; the command's purpose is above it.
             let printed = presentation.content.pop().and_then(|block| match block {
                 Shown::Text { text } => Some(text),
                 Shown::Diff { .. } | Shown::Terminal { .. } | Shown::Image { .. } | Shown::Link { .. } => {
@@ -344,7 +344,7 @@ pub(super) fn shown_in(terminal_id: String, mut outcome: ToolOutcome) -> ToolOut
     outcome
 }
 
-/// What a client does not do at the end of a command is its own affair.
+/// Only logs a failure: at the end of a command a client may do as it likes.
 fn log(request: &str, answer: Result<(), DelegateError>) {
     if let Err(error) = answer {
         tracing::debug!(request, %error, "the client of a terminal");

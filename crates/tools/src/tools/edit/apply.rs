@@ -1,4 +1,4 @@
-//! String replacement with conflicts: pure, on text without its byte order mark. Opens nothing.
+//! Replaces strings and reports conflicts: pure, on text without its byte order mark. Opens nothing.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,7 +23,7 @@ pub(super) struct Replacement {
 }
 
 impl Replacement {
-    /// What can be said without the file.
+    /// Checks what can be checked without the file.
     pub(super) fn check(&self) -> Result<(), String> {
         if self.old.is_empty() {
             return Err(format!("field `{}` must not be empty (write makes and fills files)", self.field));
@@ -52,10 +52,10 @@ pub(super) enum EditConflict {
     Nothing,
 }
 
-/// The text after all replacements, each applied to what the ones before it made.
+/// The text after all replacements, each applied to the result of the previous ones.
 ///
-/// A line feed in `old` also matches the file's CRLF, and the other way round where nothing else matches; new
-/// lines end as most of the file's lines do.
+/// A line feed in `old` also matches the file's CRLF, and, if nothing else matches, the other way round; new
+/// lines end like most lines of the file.
 pub(super) fn apply(body: &str, replacements: &[Replacement]) -> Result<String, EditConflict> {
     let ending = LineEnding::of(body);
     let mut text = body.to_owned();
@@ -84,7 +84,7 @@ pub(super) fn apply(body: &str, replacements: &[Replacement]) -> Result<String, 
     if text == body { Err(EditConflict::Nothing) } else { Ok(text) }
 }
 
-/// Where a model escaped twice: a backslash and an `n` for a line end.
+/// The text without double escaping: a model may have written a backslash and an `n` for a line end.
 fn escaped(text: &str, old: &str) -> Option<String> {
     let meant = old.replace("\\r\\n", "\n").replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
     (meant != old && text.replace("\r\n", "\n").contains(&meant)).then(|| {
@@ -93,7 +93,7 @@ fn escaped(text: &str, old: &str) -> Option<String> {
     })
 }
 
-/// Without carriage returns, if the text has none where `old` has them.
+/// Without carriage returns, if `old` has them and the text has none.
 fn with_line_ends_of<'a>(text: &str, replacement: &'a Replacement) -> Cow<'a, Replacement> {
     let Replacement { old, new, .. } = replacement;
     if !old.contains("\r\n") || text.contains(old) {
@@ -103,10 +103,10 @@ fn with_line_ends_of<'a>(text: &str, replacement: &'a Replacement) -> Cow<'a, Re
     Cow::Owned(Replacement { old, new, ..replacement.clone() })
 }
 
-/// The text to search in, with CRLF folded where `old` does not speak of carriage returns itself.
+/// The text to search in, with CRLF folded unless `old` contains carriage returns itself.
 struct Haystack<'text> {
     text: Cow<'text, str>,
-    /// Where line feeds lost their carriage return, in the folded text, ascending.
+    /// Positions in the folded text of line feeds that lost their carriage return, ascending.
     folded: Vec<usize>,
 }
 
@@ -131,8 +131,8 @@ impl<'text> Haystack<'text> {
         let old = replacement.old.as_str();
         let found: Vec<usize> = match replacement.occurrences {
             Occurrences::All => self.text.match_indices(old).map(|(start, _)| start).collect(),
-            // Overlapping ones count: "aa" in "aaa" is not unique. One more than is listed tells that there are
-            // more.
+            // Overlapping matches count: "aa" in "aaa" is not unique. Takes one more than is listed, to know
+            // whether there are more.
             Occurrences::One => self.overlapping(old).take(LISTED_MATCHES + 1).collect(),
         };
         let field = replacement.field.clone();
@@ -158,7 +158,8 @@ impl<'text> Haystack<'text> {
         })
     }
 
-    /// A position of the folded text in the original. Before a folded line feed is before its carriage return.
+    /// The original position of a position in the folded text. The position before a folded line feed is the
+    /// one before its carriage return.
     fn original(&self, position: usize) -> usize {
         position + self.folded.partition_point(|folded| *folded < position)
     }
@@ -227,7 +228,7 @@ mod tests {
     }
 
     proptest! {
-        /// The reference: naive replacement by the standard library.
+        /// The reference: simple replacement by the standard library.
         #[test]
         fn agrees_with_naive_replacement(body in "[abé\n]{0,40}", old in "[abé\n]{1,3}", new in "[abé\n]{0,3}", all: bool) {
             prop_assume!(old != new);
@@ -245,7 +246,8 @@ mod tests {
             }
         }
 
-        /// A CRLF file edited with line feeds is the edited line-feed file with CRLF.
+        /// Editing a CRLF file with line feeds gives the same as editing the file with line feeds and
+        /// converting it to CRLF.
         #[test]
         fn line_endings_commute_with_editing(body in "[ab\n]{0,40}\n", old in "[ab\n]{1,3}", new in "[ab\n]{0,3}", all: bool) {
             prop_assume!(old != new);

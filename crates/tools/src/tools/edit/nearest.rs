@@ -1,11 +1,11 @@
-//! Where a string that does not occur nearly does: a hint for the next attempt. Never decides an edit.
+//! Finds where a missing string nearly occurs: a hint for the next attempt. Never decides an edit.
 
 mod white_space;
 
 use crate::bounded::Bounded;
 use crate::limits::{NEAREST_LINES, NEAREST_PLACES, QUOTED_LINE_BYTES};
 
-/// Ends the sentence "does not occur in the file".
+/// The end of the sentence "does not occur in the file".
 pub(crate) fn nearest(text: &str, old: &str) -> String {
     let wanted: Vec<&str> = old.lines().skip_while(|line| line.trim().is_empty()).collect();
     let Some(first) = wanted.first() else { return String::new() };
@@ -16,13 +16,13 @@ pub(crate) fn nearest(text: &str, old: &str) -> String {
     same_but_for_white_space(&lines, &wanted).unwrap_or_else(|| most_similar(&lines, first))
 }
 
-/// `12:text`, as `read` shows a line.
+/// `12:text`, the form in which `read` shows a line.
 fn has_number(line: &str) -> bool {
     line.split_once(':')
         .is_some_and(|(number, _)| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The place where most lines in a row are equal but for white space.
+/// The place with the most consecutive lines that differ only in white space.
 fn same_but_for_white_space(lines: &[&str], wanted: &[&str]) -> Option<String> {
     let first = wanted.first()?;
     let (start, equal) = lines
@@ -76,12 +76,12 @@ fn most_similar(lines: &[&str], first: &str) -> String {
     })
 }
 
-/// Similarity of long lines is decided by their beginning: the cost is per character.
+/// Only the beginning of long lines decides their similarity, because the cost grows with each character.
 fn shortened(line: &str) -> &str {
     &line[..line.floor_char_boundary(QUOTED_LINE_BYTES)]
 }
 
-/// Exactly as it is, so that it can be used as it is here.
+/// Exact, so that the model can copy it.
 fn quoted(line: &str) -> String {
     format!("`{}`", Bounded::whole(line, QUOTED_LINE_BYTES).text())
 }
@@ -123,8 +123,8 @@ mod tests {
         );
     }
 
-    /// Every line is the beginning of all that is wanted but its last line; compared from each of them it would
-    /// take minutes.
+    /// Every line matches the beginning of the wanted text except its last line; comparing completely from each
+    /// line would take minutes.
     #[test]
     fn a_file_that_repeats_itself_is_not_compared_from_each_line() {
         let started = std::time::Instant::now();

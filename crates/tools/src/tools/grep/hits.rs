@@ -1,4 +1,4 @@
-//! What one file has to show: its matching lines and their neighbours, as they will be told. Reads nothing
+//! The hits of one file: its matching lines and their neighbours, in the form of the answer. Reads nothing
 //! itself.
 
 use std::io;
@@ -15,23 +15,24 @@ use crate::search::SearchStop;
 pub(super) struct Hits {
     pub(super) text: String,
     pub(super) matches: Vec<MatchStart>,
-    /// There is more in the file than was kept.
+    /// The file has more hits than were kept.
     pub(super) is_cut: bool,
     pub(super) is_binary: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MatchStart {
-    /// Where in the text this match begins, the lines before it included: what comes before belongs to others.
+    /// Where this match begins in the text, including its preceding lines; earlier text belongs to other
+    /// matches.
     pub(super) start: usize,
 }
 
-/// Fills the hits of one file.
+/// Collects the hits of one file.
 pub(super) struct Collect<'a> {
     pub(super) hits: &'a mut Hits,
     pub(super) matcher: &'a RegexMatcher,
     pub(super) stop: &'a SearchStop,
-    /// Where the lines before the next match began.
+    /// Where the lines before the next match begin.
     pub(super) lead: Option<usize>,
 }
 

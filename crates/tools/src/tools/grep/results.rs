@@ -1,5 +1,5 @@
-//! The hits of a search, by file in path order, within a bound: the first ones stay, whatever order they come
-//! in.
+//! The hits of a search, by file in path order, within a limit: keeps the first ones, whatever order they
+//! arrive in.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -17,7 +17,7 @@ pub(super) struct GrepResults {
     is_cut: bool,
 }
 
-/// What is told at once.
+/// The part that the answer shows.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) text: String,
@@ -28,9 +28,9 @@ pub(super) struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OmittedMatches {
     Nothing,
-    /// There are so many matches in all.
+    /// This is the number of all matches.
     Some(usize),
-    /// There are at least so many: not every file was searched to its end.
+    /// There are at least this many: not every file was searched to its end.
     Uncounted(usize),
 }
 
@@ -57,7 +57,7 @@ impl GrepResults {
         self.files.insert(InPathOrder(file.as_os_str().to_owned()), hits);
         while let Some(last) = self.files.last_entry() {
             let cost = cost(&last.key().0, last.get());
-            // Dropped only while enough stays without it: the first file stays however large it is.
+            // Dropped only if enough remains: the first file stays however large it is.
             if self.bytes - cost < SEARCH_KEPT_BYTES {
                 break;
             }
@@ -76,12 +76,12 @@ impl GrepResults {
                 .is_some_and(|(last, _)| path_order(file.as_os_str(), &last.0) == std::cmp::Ordering::Greater)
     }
 
-    /// Whether nothing more has to be kept of files behind those that are here.
+    /// Whether files after the kept ones need not be kept.
     pub(super) fn is_full(&self) -> bool {
         self.bytes >= SEARCH_KEPT_BYTES
     }
 
-    /// A file was passed by.
+    /// Records that a file was skipped.
     pub(super) fn cut(&mut self) {
         self.is_cut = true;
     }
@@ -94,14 +94,14 @@ impl GrepResults {
         }
     }
 
-    /// The first matches with their lines, within both limits; a match that does not fit ends it.
+    /// The first matches with their lines, within both limits; the first match that does not fit ends it.
     pub(super) fn head(&self, matches: usize, bytes: usize, told: impl Fn(&Path) -> String) -> Head {
         let mut head = Head { text: String::new(), matches: 0 };
         for (file, hits) in &self.files {
             let title = title(&head.text, &told(Path::new(&file.0)));
             let room = bytes.saturating_sub(head.text.len() + title.len());
             let wanted = hits.matches.len().min(matches - head.matches);
-            // The end of match `index` is where the next one begins.
+            // Match `index` ends where the next one begins.
             let end = |index: usize| hits.matches.get(index + 1).map_or(hits.text.len(), |next| next.start);
             let fitting = (0..wanted).take_while(|index| end(*index) <= room).count();
             if fitting > 0 {
@@ -128,7 +128,7 @@ impl GrepResults {
     }
 }
 
-/// The line above a file's matches, apart from what comes before.
+/// The heading of a file's matches, with a separator from earlier text.
 fn title(before: &str, name: &str) -> String {
     if before.is_empty() { format!("{name}\n") } else { format!("\n{name}\n") }
 }

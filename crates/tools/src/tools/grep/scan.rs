@@ -1,4 +1,4 @@
-//! Searches the files of a place side by side. Opens each beneath the place's own handle and maps none into
+//! Searches the files of a place in parallel. Opens each below the place's own handle and maps none into
 //! memory.
 
 use std::fs::File;
@@ -36,7 +36,7 @@ pub(super) struct GrepScan {
     stop: SearchStop,
     /// Why a lock: every thread adds the files in which it found something.
     kept: Mutex<GrepResults>,
-    /// Whether `kept` has reached its bound; spares the lock for as long as it has not.
+    /// Whether `kept` has reached its limit; avoids taking the lock before that.
     is_full: AtomicBool,
     searched: AtomicU64,
     binary: AtomicU64,
@@ -92,7 +92,7 @@ impl GrepScan {
             .before_context(self.request.context)
             .after_context(self.request.context)
             .binary_detection(BinaryDetection::quit(0))
-            // A mapped file that somebody cuts short while it is searched would end the process.
+            // If another program shortened a mapped file during the search, this process would be killed.
             .memory_map(MmapChoice::never())
             .build()
     }
@@ -131,7 +131,7 @@ impl GrepScan {
     }
 }
 
-/// A file that ends with an error when the search has to end, however long it is.
+/// A file whose reading fails when the search has to end, so that a long file can't delay that.
 struct Stoppable<'a> {
     file: File,
     stop: &'a SearchStop,

@@ -1,5 +1,4 @@
-//! A portion of a text as the model gets it and as clients see it, with the note about what is left. Reads
-//! nothing.
+//! A portion of a text in the forms for the model and for clients, with a note about the rest. Reads nothing.
 
 use std::fmt::Write as _;
 
@@ -16,18 +15,18 @@ use crate::text::{Decoded, NotText, counted};
 
 #[derive(Debug)]
 pub(super) struct LinesExcerpt {
-    /// Lines that were skipped, as they were asked for.
+    /// How many lines the call skips.
     skip: u64,
-    /// Without their ends.
+    /// Without their line endings.
     lines: Vec<String>,
-    /// Whether one of them was too long.
+    /// Whether one of them was cut because it was too long.
     has_cut_lines: bool,
     /// Of the whole text.
     total: Total,
 }
 
 impl LinesExcerpt {
-    /// `room`: the bytes that it may have.
+    /// `room`: the most bytes it may have.
     pub(super) fn of(portion: Portion, skip: u64, room: usize) -> Result<Self, NotText> {
         if portion.lines.iter().any(|line| line.has_zero) {
             return Err(NotText::Binary);
@@ -55,12 +54,12 @@ impl LinesExcerpt {
         Ok(excerpt)
     }
 
-    /// The number of the last line that is shown.
+    /// The number of the last line shown.
     fn last(&self) -> u64 {
         self.skip + self.lines.len() as u64
     }
 
-    /// Which lines the model was shown; `None`: all of them.
+    /// The lines that the model saw; `None`: all of them.
     pub(super) fn seen(&self) -> Option<SeenLines> {
         let total = match self.total {
             Total::Lines(total) => Some(total),
@@ -70,7 +69,7 @@ impl LinesExcerpt {
         (!is_whole).then(|| SeenLines { first: self.skip, end: self.last(), total })
     }
 
-    /// Whether the model learns nothing of the file from it: no line, and not that the file is empty.
+    /// Whether the model learns nothing about the file: no line, and not even that the file is empty.
     pub(super) fn shows_nothing(&self) -> bool {
         self.lines.is_empty() && self.seen().is_some()
     }
@@ -112,7 +111,7 @@ impl LinesExcerpt {
         call.done(data)
     }
 
-    /// For the model alone.
+    /// A note only for the model.
     fn note(&self) -> String {
         let last = self.last();
         let range = format!("Lines {} - {last}", self.skip + 1);
@@ -137,7 +136,7 @@ impl LinesExcerpt {
     }
 }
 
-/// A line as it is shown, and whether something is missing in it.
+/// A line in its shown form, and whether something is missing in it.
 fn shortened(text: &str, line: &FileLine) -> (String, bool) {
     let end = text.char_indices().nth(READ_LINE_CHARACTERS).map(|(at, _)| at);
     let is_cut = end.is_some() || line.length > line.bytes.len() as u64;

@@ -1,5 +1,4 @@
-//! Lines out of a stream: those that are wanted, each up to a bound, and how many there are. Knows no encoding
-//! but bytes.
+//! Reads wanted lines from a stream, each up to a limit, and counts lines. Knows only bytes, no encodings.
 
 use std::io::{self, BufRead};
 
@@ -7,26 +6,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::{READ_BYTES, READ_LINE_CHARACTERS};
 
-/// Enough for as many characters as are shown of a line, whatever they are.
+/// Enough for the characters that are shown of a line, whatever they are.
 const LINE_BYTES: usize = READ_LINE_CHARACTERS * 4;
 
-/// Enough for as many bytes as are shown in all, whatever is left out of the lines.
+/// Enough for the bytes that are shown in all, whatever is cut from lines.
 const TAKEN_BYTES: usize = READ_BYTES * 4;
 
-/// A line without its end, as far as it may be shown.
+/// A line without its ending, up to the length that may be shown.
 #[derive(Debug, Default)]
 pub(super) struct FileLine {
     pub(super) bytes: Vec<u8>,
-    /// Of the whole line.
+    /// The length of the whole line.
     pub(super) length: u64,
-    /// Whether something is in it that no text has.
+    /// Whether it contains a zero byte, which no text has.
     pub(super) has_zero: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Portion {
     pub(super) lines: Vec<FileLine>,
-    /// Of the whole text.
+    /// How many lines the whole text has.
     pub(super) total: Total,
 }
 
@@ -36,16 +35,16 @@ pub(super) enum Total {
     Lines(u64),
     /// More than were wanted.
     More,
-    /// Whoever has the text gave as many as were asked for.
+    /// The source returned as many as were asked for, so there may be more.
     #[default]
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Until {
-    /// The rest is counted.
+    /// Counts the rest.
     TheEnd,
-    /// The rest is not even looked at.
+    /// Does not read the rest.
     TheLastWanted,
 }
 
@@ -57,7 +56,7 @@ pub(super) struct Range {
     pub(super) until: Until,
 }
 
-/// Goes through `reader` once. Every byte that is passed is shown to `passed`.
+/// Reads `reader` once. Shows every byte that it passes to `passed`.
 pub(super) fn scan(
     reader: &mut impl BufRead,
     range: Range,
@@ -86,7 +85,7 @@ pub(super) fn scan(
 
 struct LineScan {
     range: Range,
-    /// Lines that have ended.
+    /// How many lines have ended.
     at: u64,
     /// Whether the line `at` has begun.
     inside: bool,
@@ -116,7 +115,7 @@ impl LineScan {
         if !self.inside {
             self.lines.push(FileLine::default());
         } else if self.lines.len() as u64 + self.range.skip != self.at + 1 {
-            // A line behind the last that was taken goes on.
+            // Still within a line after the last one taken.
             return;
         }
         let Some(line) = self.lines.last_mut() else { return };
@@ -127,20 +126,20 @@ impl LineScan {
         self.bytes += room;
     }
 
-    /// Whether no further line is begun.
+    /// Whether no further line may begin.
     fn is_full(&self) -> bool {
         self.lines.len() as u64 >= self.range.most || self.bytes > TAKEN_BYTES
     }
 
-    /// Whether the last wanted line has come to its end.
+    /// Whether the last wanted line has ended.
     fn is_done(&self) -> bool {
         self.is_full() && self.at >= self.range.skip.saturating_add(self.lines.len() as u64)
     }
 }
 
 impl FileLine {
-    /// What was taken, without a character that the bound cut in two; invalid text is left as it is, to be told
-    /// as such.
+    /// The kept bytes, without a character that the limit cut in two; invalid text stays, to be reported as
+    /// such.
     pub(super) fn whole_characters(&self) -> &[u8] {
         let is_cut = self.length > self.bytes.len() as u64;
         match std::str::from_utf8(&self.bytes) {

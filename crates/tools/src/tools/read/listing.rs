@@ -1,4 +1,4 @@
-//! The names in a directory as the model gets them. Reads nothing itself.
+//! The names in a directory, in the form for the model. Reads nothing itself.
 
 use attache_core::legible::visible_name;
 use attache_core::ports::ToolOutcome;
@@ -13,7 +13,7 @@ use crate::text::counted;
 #[derive(Debug)]
 pub(super) struct DirectoryListing {
     pub(super) entries: Entries,
-    /// Names that are skipped, as lines of a file are.
+    /// How many names are skipped, like lines of a file.
     pub(super) skip: u64,
     pub(super) limit: Option<u64>,
 }
@@ -47,7 +47,7 @@ impl DirectoryListing {
         call.done(text + &note)
     }
 
-    /// For the model alone.
+    /// A note only for the model.
     fn note(&self, skip: usize, last: usize, total: usize) -> String {
         let at_least = if self.entries.is_cut { "at least " } else { "" };
         let said = match (total, last < total) {

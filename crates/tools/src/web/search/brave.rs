@@ -1,4 +1,4 @@
-//! Brave Search: its request and its answer.
+//! The request to Brave Search, and its response.
 
 use reqwest::{Client, RequestBuilder};
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub(super) fn request(
 
 pub(super) fn hits(answer: &Value) -> Option<Vec<SearchHit>> {
     let results = match (&answer["web"], answer["type"].as_str()) {
-        // A search without hits has no such part at all.
+        // A response without hits lacks this part.
         (Value::Null, Some("search")) => return Some(Vec::new()),
         (web, _) => hit::hits(&web["results"], "description")?,
     };
@@ -28,11 +28,11 @@ pub(super) fn hits(answer: &Value) -> Option<Vec<SearchHit>> {
     Some(results.into_iter().map(unmarked).collect())
 }
 
-/// It marks the words that were searched for and escapes the rest for a page.
+/// The plain text: Brave marks the words of the query and escapes the rest as HTML.
 fn plain(text: &str) -> String {
     let escapes = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&#x27;", "'"), ("&#39;", "'")];
     let unmarked = text.replace("<strong>", "").replace("</strong>", "");
     let unescaped = escapes.iter().fold(unmarked, |text, (escape, plain)| text.replace(escape, plain));
-    // Last, so that an escaped escape stays what it was.
+    // Last, so that an escaped escape is not unescaped twice.
     unescaped.replace("&amp;", "&")
 }

@@ -1,5 +1,4 @@
-//! How many searches each session of this process has made. Counts from the start of the process; stores
-//! nothing.
+//! Counts the searches of each session since the start of this process; stores nothing.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -10,23 +9,23 @@ use crate::limits::{SEARCH_CALLS, SEARCH_SESSIONS};
 
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
-    /// Why a lock: calls of several sessions run side by side.
+    /// Why a lock: calls of several sessions run at the same time.
     spent: Mutex<SearchCounts>,
 }
 
 #[derive(Debug, Default)]
 struct SearchCounts {
     calls: HashMap<SessionId, usize>,
-    /// In the order of their first search: the oldest is forgotten first.
+    /// In the order of their first searches: the oldest is forgotten first.
     sessions: VecDeque<SessionId>,
 }
 
-/// The session has made all its searches.
+/// The session has used all its searches.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
 impl Budget {
-    /// One search more, whatever becomes of it: the service counts failures too.
+    /// Counts another search, successful or not: the service counts failures, too.
     pub(crate) fn take(&self, session: &SessionId) -> Result<(), Exhausted> {
         let mut spent = self.spent.lock().unwrap_or_else(PoisonError::into_inner);
         if !spent.calls.contains_key(session) {

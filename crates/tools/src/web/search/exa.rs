@@ -1,4 +1,4 @@
-//! Exa: its request.
+//! The request to Exa.
 
 use reqwest::{Client, RequestBuilder};
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub(super) fn request(
     key: &SearchKey,
     asked: &WebQuery<'_>,
 ) -> Result<RequestBuilder, SearchError> {
-    // It would send whole pages otherwise.
+    // Without this it would send whole pages.
     let contents = ExaContents { text: ExaText { max_characters: SEARCH_SNIPPET_CHARACTERS } };
     let body = ExaRequest { query: asked.query, num_results: asked.count, contents };
     let request = client.post(below(address, "/search")).header("x-api-key", key.header("")?);

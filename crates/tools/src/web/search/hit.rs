@@ -1,4 +1,4 @@
-//! One hit of a search, and how much of it is worth a model's attention.
+//! One hit of a search, cut to what is worth a model's attention.
 
 use serde_json::Value;
 use url::Url;
@@ -12,7 +12,8 @@ pub(crate) struct SearchHit {
     pub(crate) snippet: String,
 }
 
-/// The results of a service; each has a name of its own for the snippet. `None` where they are none.
+/// The results of a service; each service has its own name for the snippet. `None` if the value is no list of
+/// results.
 pub(super) fn hits(results: &Value, snippet: &str) -> Option<Vec<SearchHit>> {
     let text = |found: &Value, field: &str| match &found[field] {
         Value::Null => Some(String::new()),
@@ -26,8 +27,7 @@ pub(super) fn hits(results: &Value, snippet: &str) -> Option<Vec<SearchHit>> {
 }
 
 impl SearchHit {
-    /// Within its limits, each part on one line. `None` where its address leads nowhere that `web_fetch` could
-    /// go.
+    /// The hit within its limits, each part on one line. `None` if `web_fetch` could not open its address.
     pub(super) fn readable(self, cleared: impl Fn(&str) -> String) -> Option<Self> {
         let url = Url::parse(cleared(&self.url).trim()).ok()?;
         super::super::check(&url).ok()?;
@@ -41,7 +41,8 @@ impl SearchHit {
     }
 }
 
-/// Blanks and line ends become one blank each; what is longer than `most` characters ends in `…`, which counts.
+/// Turns each run of blanks and line ends into one blank; a text of more than `most` characters ends in `…`,
+/// which is included in `most`.
 pub(super) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     for word in text.split_whitespace() {
@@ -49,7 +50,7 @@ pub(super) fn one_line(text: &str, most: usize) -> String {
             line.push(' ');
         }
         line.push_str(word);
-        // More bytes than that are more characters than that.
+        // More bytes than this are certainly more characters than `most`.
         if line.len() > most * 4 {
             break;
         }

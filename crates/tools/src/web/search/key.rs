@@ -1,4 +1,4 @@
-//! A key on its way to a search service. It can be sent and searched for, but not printed.
+//! A key for a search service. It can be sent and searched for, but not printed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use super::SearchError;
 pub struct SearchKey(Arc<str>);
 
 impl SearchKey {
-    /// `None` for a key of nothing but blanks.
+    /// `None` if the key is blank.
     pub fn new(text: &str) -> Option<Self> {
         let text = text.trim();
         (!text.is_empty()).then(|| Self(text.into()))
     }
 
-    /// For the one header it belongs in, behind its scheme; marked, so that it is not logged.
+    /// The value of its header, after the scheme; marked so that it is not logged.
     pub(super) fn header(&self, scheme: &str) -> Result<HeaderValue, SearchError> {
         let value = HeaderValue::from_str(&format!("{scheme}{}", self.0));
         let mut value = value.map_err(|_| SearchError::BadKey)?;
@@ -26,9 +26,9 @@ impl SearchKey {
         Ok(value)
     }
 
-    /// The text without the key, should somebody have repeated it.
+    /// The text without the key, in case a service repeated it.
     pub(super) fn hide_in(&self, text: &str) -> String {
-        // Short "keys" of gateways are words that may stand in any text.
+        // Short "keys" of gateways are words that may occur in any text.
         if self.0.len() < 8 { text.to_owned() } else { text.replace(&*self.0, "[key]") }
     }
 }

@@ -1,4 +1,4 @@
-//! A SearXNG server of the user's own: its request. It takes no key and knows no count.
+//! The request to a SearXNG server of the user's own. It needs no key and has no count of results.
 
 use reqwest::{Client, RequestBuilder};
 use url::Url;

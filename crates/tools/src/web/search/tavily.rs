@@ -1,4 +1,4 @@
-//! Tavily: its request.
+//! The request to Tavily.
 
 use reqwest::header::AUTHORIZATION;
 use reqwest::{Client, RequestBuilder};

@@ -1,4 +1,5 @@
-//! What only the inside can show: the time, and that no answer makes a reader panic or a hit too long.
+//! What only a test within the module can show: the time, and that no response makes a reader panic or a hit
+//! too long.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Forms that a patch may have, and those that are refused.
+//! Which forms of patches are accepted, and which are refused.
 
 use super::*;
 use proptest::prelude::*;
@@ -79,7 +79,7 @@ fn a_fence_around_and_hunks_without_numbers_are_understood() {
     let numbered = one("```\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n```");
     assert_eq!(numbered.hunks[0].lines.len(), 2);
     assert_eq!(parse("@@\n-a\n+b\n"), Err(PatchError::NoFile));
-    // A fence within the patch is its text.
+    // A fence inside the patch belongs to its text.
     let file = one("--- a/x.md\n+++ b/x.md\n@@ -1,2 +1,2 @@\n ```\n-a\n+b\n");
     assert_eq!(file.hunks[0].lines.len(), 3);
 }

@@ -1,5 +1,4 @@
-//! What a command in the background prints: all of it in a file, the beginning and the end of what is new in
-//! memory.
+//! The output of a background command: all of it in a file, beginning and end of the new part in memory.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -17,18 +16,18 @@ use crate::tools::bash::fold::OutputFold;
 pub(super) struct Log {
     fold: OutputFold,
     path: PathBuf,
-    /// `None` when it is full, or the disk does not take it: said once in the log of the process.
+    /// `None` when it is full or writing failed: reported once in this process's log.
     file: Option<File>,
     written: u64,
     unread: HeadAndTail,
-    /// Whether anything was printed since the last look.
+    /// Whether there was output since the last look.
     has_news: bool,
 }
 
 impl Log {
     pub(super) fn create(scratch: &Path, name: &str) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(scratch)?;
-        // Another process of ours may have had one of this name in this session.
+        // Another process of attache may have used this name in this session.
         let path = scratch.join(format!("{name}-{}.txt", std::process::id()));
         let file = scratch_file::create(&path)?;
         Ok(Self {
@@ -56,7 +55,7 @@ impl Log {
         self.keep(&folded);
     }
 
-    /// What has come since the last time.
+    /// The output since the last time.
     pub(super) fn news(&mut self) -> Bounded {
         self.has_news = false;
         let mut folded = Vec::new();

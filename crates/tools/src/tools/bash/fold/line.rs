@@ -1,15 +1,15 @@
-//! The line under the cursor: written, overwritten, erased. Columns are characters; the width of a sign is not
-//! known here.
+//! The line at the cursor: written, overwritten, erased. Columns count characters, because the width of a
+//! character is unknown here.
 
-/// Characters from here on are bytes that are none.
+/// Values from here on stand for bytes that are not characters.
 const NO_TEXT: u32 = 0x11_0000;
 
 #[derive(Debug, Default)]
 pub(super) struct TerminalLine {
-    /// All of it, unless the cursor is within.
+    /// The whole line, unless the cursor is within it.
     text: Vec<u8>,
     cursor: Cursor,
-    /// All of it while the cursor is within.
+    /// The whole line while the cursor is within it.
     cells: Cells,
 }
 
@@ -17,18 +17,18 @@ pub(super) struct TerminalLine {
 enum Cursor {
     #[default]
     End,
-    /// At the beginning of a line that is not empty. Most often its newline follows.
+    /// At the beginning of a line that is not empty. Usually its newline follows.
     Start,
-    /// Where the cells say.
+    /// At the position in the cells.
     Within,
 }
 
-/// A line taken apart.
+/// A line split into characters.
 #[derive(Debug, Default)]
 struct Cells {
     characters: Vec<u32>,
     at: usize,
-    /// The beginning of a character of which more may come.
+    /// The beginning of a character whose other bytes may still come.
     partial: Vec<u8>,
 }
 
@@ -39,7 +39,7 @@ impl Cells {
         self.put_whole(complete);
     }
 
-    /// What was left of a character is what it is.
+    /// Keeps the bytes of an incomplete character as they are.
     fn put_rest(&mut self) {
         self.put_whole(self.partial.len());
     }
@@ -70,7 +70,7 @@ impl TerminalLine {
         self.cursor == Cursor::End
     }
 
-    /// Text without control characters.
+    /// Writes text without control characters.
     pub(super) fn put(&mut self, run: &[u8]) {
         match self.cursor {
             Cursor::End => self.text.extend_from_slice(run),
@@ -78,7 +78,7 @@ impl TerminalLine {
         }
     }
 
-    /// The first `limit` characters of a line that has more.
+    /// Takes the first `limit` characters off a longer line.
     pub(super) fn overflow(&mut self, limit: usize) -> Option<Vec<u8>> {
         let Cells { characters, at, .. } = &mut self.cells;
         match self.cursor {
@@ -93,7 +93,7 @@ impl TerminalLine {
         }
     }
 
-    /// Leaves the line empty.
+    /// Moves the line's text to `out` and empties it.
     pub(super) fn take_into(&mut self, out: &mut Vec<u8>) {
         out.append(&mut self.text);
         if self.cursor == Cursor::Within {
@@ -112,7 +112,7 @@ impl TerminalLine {
         }
     }
 
-    /// Not beyond the end.
+    /// Moves to a column, but not beyond the end.
     pub(super) fn go_to_column(&mut self, column: usize) {
         if column == 0 {
             return self.go_to_start();
@@ -133,7 +133,8 @@ impl TerminalLine {
         cells.at = cells.at.saturating_sub(count);
     }
 
-    /// Beyond the end one blank keeps words apart, however far it goes: a few bytes must not become many.
+    /// Moving beyond the end adds only one blank, however far it goes: it keeps words apart, and a few bytes
+    /// must not become many.
     pub(super) fn right(&mut self, count: usize) {
         let cells = self.settled();
         if count > cells.characters.len() - cells.at {
@@ -157,7 +158,7 @@ impl TerminalLine {
         }
     }
 
-    /// The sign under the cursor included.
+    /// Erases to the left, including the character at the cursor.
     pub(super) fn erase_left(&mut self) {
         let cells = self.settled();
         match cells.characters.get_mut(..=cells.at) {
@@ -166,7 +167,7 @@ impl TerminalLine {
         }
     }
 
-    /// The line taken apart, nothing of it awaited.
+    /// The line split into characters, with incomplete ones finished.
     fn settled(&mut self) -> &mut Cells {
         let cells = self.within();
         cells.put_rest();

@@ -1,4 +1,4 @@
-//! What a terminal would show in the end.
+//! What a terminal would finally show.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn what_programs_print_becomes_what_a_person_reads() {
         // npm
         ("\x1b[1G\x1b[0K⠙\x1b[1G\x1b[0K⠹\x1b[1G\x1b[0Kadded 3 packages\n", "added 3 packages\n"),
         ("spin |\x08/\x08-\x08done\n", "spin done\n"),
-        // docker, cargo, jest: lines above are written anew
+        // docker, cargo, jest: they rewrite lines above
         (
             "one: 1%\ntwo: 1%\n\x1b[2A\x1b[2K\rone: 9%\x1b[1B\r\x1b[2Ktwo: 9%\x1b[1B\rend\n",
             "one: 9%\ntwo: 9%\nend\n",
@@ -34,11 +34,11 @@ fn what_programs_print_becomes_what_a_person_reads() {
         ("\x1b]0;title\x07text\n", "text\n"),
         ("\x1b]8;;https://example.com\x1b\\link\x1b]8;;\x1b\\ after\n", "link after\n"),
         ("\x1bPq#0;2\x1b\\\x1b_Gx\x1b\\after\n", "after\n"),
-        // a full screen loses nothing that was printed
+        // a full screen program keeps everything printed before
         ("before\x1b[2J\x1b[Hafter\n", "before\nafter\n"),
         ("a\x1b[10Cb\n", "a b\n"),
         ("\x1b(B\x1b[?25lx\x1b[?25h\x1b=\x1b7y\x1b8\n", "xy\n"),
-        // what does not end takes a line at most
+        // a sequence without an end swallows at most a line
         ("\x1b]0;no end\nnext\n", "\nnext\n"),
         ("\x1b[31\nnext\n", "\nnext\n"),
         ("\x1b", ""),

@@ -1,4 +1,4 @@
-//! The result of a command that a client has run by means of its own, in the client's words.
+//! The result of a command that a client ran in its own way, as the client reports it.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use crate::tools::bash::result::Finished;
 use crate::tools::bash::sandbox_notes::SandboxLimits;
 use crate::tools::bash::spill_path;
 
-/// What a client told of a command that it ran by means of its own.
+/// What a client reported about a command that it ran in its own way.
 #[derive(Debug)]
 pub(in crate::tools::bash) struct ClientResult {
     pub(super) terminal_id: String,
     pub(super) code: i32,
-    /// `None`: it did not tell.
+    /// `None`: the client did not report it.
     pub(super) output: Option<TerminalOutput>,
 }
 
@@ -32,7 +32,7 @@ impl ClientResult {
         let Self { terminal_id, code, output } = self;
         call.truncated = output.as_ref().is_some_and(|output| output.truncated);
         let capture = Capture::new(spill_path(&runtime.site.workspace.scratch, &runtime.call_id));
-        // Long output goes to the disk.
+        // Long output goes to disk.
         match tokio::task::spawn_blocking(move || captured(capture, output)).await {
             Ok(capture) => {
                 let end = CommandEnd { how: ExitCause::Exited(code), left_over: 0, tree: Gone::NotSeen };

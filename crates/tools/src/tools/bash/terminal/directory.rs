@@ -1,5 +1,5 @@
-//! The directory of one terminal: our program by the name of a shell, and the pipes between it and us. No
-//! sandboxed command reaches it.
+//! The directory of one terminal: our program under the name of a shell, and the pipes between it and us. No
+//! sandboxed command can reach it.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -15,17 +15,17 @@ use rustix::io::Errno;
 
 use crate::limits::TERMINAL_PLACE_TRIES;
 
-/// Removed with this value; what a crash leaves is removed by the next one who makes such a directory.
+/// Removed with this value; after a crash, the next process that makes such a directory removes it.
 #[derive(Debug)]
 pub(super) struct TerminalDirectory {
     path: PathBuf,
-    /// Held as long as the directory is in use.
+    /// Locked for as long as the directory is in use.
     _lock: File,
 }
 
 impl TerminalDirectory {
-    /// Below `directory`, for the program `helper`; and the end of the pipe at which the relay says that it is
-    /// there. Blocks.
+    /// Makes it below `directory`, for the program `helper`; also returns the pipe through which the relay
+    /// reports that it has started. Blocks.
     pub(super) fn make(directory: &Path, helper: &Path) -> io::Result<(Self, OwnedFd)> {
         static COUNTER: AtomicU64 = AtomicU64::new(0);
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -34,7 +34,7 @@ impl TerminalDirectory {
         for _ in 0..TERMINAL_PLACE_TRIES {
             let number = COUNTER.fetch_add(1, Ordering::Relaxed);
             let path = directory.join(format!("{}-{number}", std::process::id()));
-            // Another process may have the same number (in a container), or sweep what was not locked yet.
+            // Another process may have the same number (in a container), or remove what is not locked yet.
             match Self::fill(path, helper) {
                 Ok(made) => return Ok(made),
                 Err(error) => failure = error,
@@ -57,18 +57,18 @@ impl TerminalDirectory {
         Ok((place, presence))
     }
 
-    /// What the client has to start.
+    /// The program that the client has to start.
     pub(super) fn program(&self) -> PathBuf {
         self.path.join(PROGRAM)
     }
 
-    /// The pipe to a relay that is there. Does not block.
+    /// The pipe to a started relay. Does not block.
     pub(super) fn output(&self) -> io::Result<OwnedFd> {
         let how = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         Ok(open(self.path.join(OUTPUT), how, Mode::empty())?)
     }
 
-    /// Before the output ends.
+    /// Sends the exit code. Call it before the output ends.
     pub(super) fn tell_exit(&self, code: u8) -> io::Result<()> {
         std::fs::write(self.path.join(EXIT), code.to_string())
     }
@@ -80,7 +80,7 @@ impl Drop for TerminalDirectory {
     }
 }
 
-/// Removes what is not in use.
+/// Removes directories that are not in use.
 fn sweep(directory: &Path) -> io::Result<()> {
     for entry in directory.read_dir()?.flatten() {
         let path = entry.path();
@@ -94,7 +94,7 @@ fn sweep(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Nothing but what we have put there.
+/// Removes only what we created.
 fn remove(path: &Path) {
     for name in [PROGRAM, OUTPUT, PRESENCE, EXIT] {
         match rustix::fs::unlink(path.join(name)) {

@@ -1,5 +1,5 @@
-//! Our end of a terminal: a thread that passes the output on to the relay and sees when it is gone. Knows no
-//! client.
+//! Our end of a terminal: a thread that passes output to the relay and notices when the relay is gone. Does not
+//! know the client.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,24 +17,24 @@ use super::directory::TerminalDirectory;
 use super::queue::OutputQueue;
 use crate::limits::TERMINAL_END_TIME;
 
-/// The exit code of a command that was never begun, or whose call was given up.
+/// The exit code of a command that never started, or whose call was given up.
 const NEVER_BEGUN: u8 = 130;
 
-/// A way to a terminal. Dropped, it is closed.
+/// A connection to a terminal. Dropping it closes the connection.
 #[derive(Debug)]
 pub(super) struct TerminalLink {
     pub(super) program: PathBuf,
     pub(super) queue: Arc<OutputQueue>,
-    /// Tells once that the relay is there.
+    /// Resolves once the relay has started.
     pub(super) contact: oneshot::Receiver<()>,
-    /// The relay was there and is gone.
+    /// Cancelled when the relay has started and is gone.
     pub(super) lost: CancellationToken,
-    /// Ends when the relay has shown everything, or was given up.
+    /// Resolves when the relay has shown everything, or was given up.
     pub(super) done: oneshot::Receiver<()>,
 }
 
 impl TerminalLink {
-    /// Makes the directory and waits for a relay beside. Blocks for a moment.
+    /// Makes the directory and starts a thread that waits for a relay. Blocks for a moment.
     pub(super) fn open(directory: &Path, helper: &Path) -> io::Result<Self> {
         let (place, presence) = TerminalDirectory::make(directory, helper)?;
         let (program, queue, lost) =
@@ -64,7 +64,7 @@ struct Far {
     lost: CancellationToken,
 }
 
-/// What a look at the pipes found.
+/// Which pipes are ready.
 struct ReadyPipes {
     presence: bool,
     output: bool,
@@ -97,7 +97,7 @@ impl Far {
         Ok(())
     }
 
-    /// Whether one came before the queue was closed.
+    /// Whether a relay started before the queue was closed.
     fn meets_the_relay(&self) -> io::Result<bool> {
         while self.queue.end().is_none() {
             if self.poll(None, None)?.presence {
@@ -111,7 +111,8 @@ impl Far {
         Ok(false)
     }
 
-    /// Until everything is written and the queue is closed, or the relay is gone, or too slow at the end.
+    /// Passes output on until all of it is written and the queue is closed, or the relay is gone, or too slow
+    /// at the end.
     fn pass_on(&self, output: &OwnedFd) -> io::Result<RelaySign> {
         let mut rest = Vec::new();
         let mut give_up = None;
@@ -121,7 +122,7 @@ impl Far {
             }
             if self.queue.end().is_some() {
                 let deadline = *give_up.get_or_insert_with(|| Instant::now() + TERMINAL_END_TIME);
-                // What came before the end is in the queue when the end is.
+                // Output from before the end is in the queue by the time the end is.
                 if rest.is_empty() {
                     rest = self.queue.take();
                 }

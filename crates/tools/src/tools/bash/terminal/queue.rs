@@ -1,4 +1,4 @@
-//! What a terminal has still to show: bounded, since a client may be slow and a command is not.
+//! The output that a terminal has yet to show: bounded, because a client may be slow and a command is not.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,12 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::limits::TERMINAL_QUEUE_BYTES;
 use crate::platform::WakeUp;
 
-/// Stands where the client was too slow.
+/// Marks a gap where the client was too slow.
 const CUT: &[u8] = b"\n[some of the output is not shown: it came too fast]\n";
 
 #[derive(Debug)]
 pub(in crate::tools::bash) struct OutputQueue {
-    /// Why a lock: the command's thread fills it, the terminal's empties it.
+    /// Why a lock: the command's thread fills it, the terminal's thread empties it.
     state: Mutex<QueuedOutput>,
     /// Readable when something is new.
     news: WakeUp,
@@ -31,7 +31,7 @@ impl OutputQueue {
         Ok(Self { state: Mutex::default(), news: WakeUp::new()? })
     }
 
-    /// Never waits: the end of the output is kept.
+    /// Never waits; if the queue is full, keeps the end of the output.
     pub(in crate::tools::bash) fn push(&self, bytes: &[u8]) {
         {
             let mut state = self.state();
@@ -43,13 +43,13 @@ impl OutputQueue {
         self.tell();
     }
 
-    /// Nothing follows; the first exit code counts.
+    /// No more output follows; the first exit code counts.
     pub(super) fn close(&self, code: u8) {
         self.state().end.get_or_insert(code);
         self.tell();
     }
 
-    /// All there is now.
+    /// Takes all waiting output.
     pub(super) fn take(&self) -> Vec<u8> {
         let mut state = self.state();
         let bytes = std::mem::take(&mut state.bytes);
@@ -57,7 +57,7 @@ impl OutputQueue {
         cut.iter().copied().chain(bytes).collect()
     }
 
-    /// The exit code, once nothing follows.
+    /// The exit code, once no more output follows.
     pub(super) fn end(&self) -> Option<u8> {
         self.state().end
     }
@@ -66,7 +66,7 @@ impl OutputQueue {
         self.news.handle()
     }
 
-    /// Takes note of the news.
+    /// Resets the signal for new output.
     pub(super) fn heard(&self) {
         if let Err(error) = self.news.heard() {
             tracing::trace!(%error, "no news");

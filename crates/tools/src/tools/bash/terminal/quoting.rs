@@ -1,8 +1,8 @@
 //! Quotes a text as one word of a shell. Some clients join program and arguments to a line for the user's
-//! shell: what we pass for people to read must not run there, outside of any sandbox.
+//! shell, where a text that we pass for people to read must not run: it would be outside of any sandbox.
 
-/// One word with this meaning for sh, bash, zsh and fish. Fish reads a backslash between single quotes as an
-/// escape, so backslashes are written outside of them.
+/// A word with this meaning in sh, bash, zsh and fish. Fish reads a backslash between single quotes as an
+/// escape, so backslashes stand outside of the quotes.
 pub(super) fn word(text: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "-_./:=,@%+".contains(character);
     if !text.is_empty() && text.chars().all(is_plain) {
@@ -27,7 +27,7 @@ mod tests {
 
     use super::*;
 
-    /// What `shell` makes of these words.
+    /// The words that `shell` reads from the quoted ones.
     fn read_by(shell: &str, texts: &[String]) -> Vec<String> {
         let words: Vec<String> = texts.iter().map(|text| word(text)).collect();
         let line = format!("printf '%s\\0' {}", words.join(" "));

@@ -1,12 +1,12 @@
-//! How two lines differ that are the same but for white space, in words. Compares nothing else.
+//! Describes how two lines differ that are equal but for white space. Compares nothing else.
 
-/// Whether the same words stand in both, in the same order.
+/// Whether both have the same words in the same order.
 pub(super) fn is_all_that_differs(line: &str, wanted: &str) -> bool {
-    // Most lines that are compared are the same.
+    // Most compared lines are equal.
     line == wanted || line.split_whitespace().eq(wanted.split_whitespace())
 }
 
-/// Where the first difference is, and what each has there; `None` for equal lines.
+/// The place of the first difference, and what each line has there; `None` for equal lines.
 pub(super) fn difference(line: &str, wanted: &str) -> Option<String> {
     let same: usize = line
         .chars()
@@ -17,7 +17,7 @@ pub(super) fn difference(line: &str, wanted: &str) -> Option<String> {
     if same == line.len() && same == wanted.len() {
         return None;
     }
-    // The whole of the white space that the difference lies in.
+    // All the white space around the difference.
     let start = line[..same].trim_end().len();
     let blanks = |text: &str| {
         let rest = &text[start..];
@@ -35,7 +35,7 @@ pub(super) fn difference(line: &str, wanted: &str) -> Option<String> {
     })
 }
 
-/// As much of a line as tells a place in it.
+/// How much of a line identifies a place in it.
 const WORD_BYTES: usize = 24;
 
 /// `1 tab and 2 spaces`.
