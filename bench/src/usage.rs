@@ -83,6 +83,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_process_started_counts_with_it() {
+        let mut shell = std::process::Command::new("sh").args(["-c", "sleep 2 & wait"]).spawn().unwrap();
+        while children(shell.id()).unwrap().is_empty() {
+            std::thread::yield_now();
+        }
+        let (alone, all) = (Usage::of(shell.id()).unwrap(), Usage::of_tree(shell.id()).unwrap());
+        assert!(all.rss_kb > alone.rss_kb);
+        assert!(shell.wait().unwrap().success());
+    }
+
+    #[test]
     fn our_own_use_grows() {
         let before = Usage::of(std::process::id()).unwrap();
         let mut sum = 0_u64;

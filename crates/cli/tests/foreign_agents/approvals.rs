@@ -181,8 +181,8 @@ async fn a_call_runs_with_the_arguments_that_the_user_gives_it_where_the_agent_t
         let field = &form.unwrap()["params"]["requestedSchema"]["properties"][edit.field];
         assert_eq!(field["default"], edit.before, "{}", asking.name);
         let shown = |updates: &[Value]| {
-            let inputs = updates.iter().filter(|update| update["rawInput"].is_object());
-            inputs.last().map(|update| update["rawInput"][edit.field].clone())
+            let last = updates.iter().rfind(|update| update["rawInput"].is_object());
+            last.map(|update| update["rawInput"][edit.field].clone())
         };
         assert_eq!(
             shown(&agent.client.updates_since(mark, &session)),

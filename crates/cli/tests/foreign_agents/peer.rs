@@ -14,6 +14,21 @@ use tokio::process::{Child, Command};
 pub(crate) struct Peer {
     pub(crate) address: String,
     process: Child,
+    pid: u32,
+}
+
+impl Drop for Peer {
+    /// It is killed, so it can't remove what it kept itself: a LangGraph server has a directory by its number.
+    fn drop(&mut self) {
+        drop(self.process.start_kill());
+        let kept = format!("attache-langgraph-{}-", self.pid);
+        for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+            if entry.file_name().to_string_lossy().starts_with(&kept) {
+                // What it still writes goes with the next server that starts.
+                drop(std::fs::remove_dir_all(entry.path()));
+            }
+        }
+    }
 }
 
 pub(crate) fn peers() -> PathBuf {
@@ -59,7 +74,8 @@ impl Peer {
         // Whatever else it says must not fill the pipe.
         tokio::spawn(async move { tokio::io::copy(&mut lines, &mut tokio::io::sink()).await });
         let address = line.trim().strip_prefix("http://").expect("an address").to_owned();
-        Self { address, process }
+        let pid = process.id().expect("a process that was just started");
+        Self { address, process, pid }
     }
 
     pub(crate) fn port(&self) -> u16 {
