@@ -69,7 +69,7 @@ pub struct RewoundPrompt {
 
 /// One way to go on with a command.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct CompletedCommand {
+pub struct CommandCompletion {
     /// What its last argument would be.
     pub value: String,
     /// The whole command with it.
@@ -86,10 +86,10 @@ impl AgentClient {
         &self,
         session_id: &SessionId,
         text: &str,
-    ) -> Result<Vec<CompletedCommand>, ClientFailure> {
+    ) -> Result<Vec<CommandCompletion>, ClientFailure> {
         #[derive(Deserialize)]
         struct Completions {
-            completions: Vec<CompletedCommand>,
+            completions: Vec<CommandCompletion>,
         }
         let params = json!({ "sessionId": session_id, "text": text });
         let completed: Completions = self.extension("_attache/commands/complete", params).await?;

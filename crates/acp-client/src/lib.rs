@@ -24,7 +24,7 @@ pub use calls::{CallReply, ClientCall};
 pub use connection::{AgentAbility, AgentClient, Connected, connect};
 pub use door::{AgentDoor, CommandDoor, DoorFuture};
 pub use events::{AgentEvents, ClientEvent, PromptTicket, SessionNews};
-pub use extensions::{CompletedCommand, QueuedPrompt, RewoundPrompt, SessionActivity, SessionState};
+pub use extensions::{CommandCompletion, QueuedPrompt, RewoundPrompt, SessionActivity, SessionState};
 pub use failure::{AgentEnd, ClientFailure};
 pub use introduction::{Introduction, asked_of_a_person, unattended_capabilities};
 pub use process::{AgentProcess, EndFuture};

@@ -80,12 +80,12 @@ const LOOKS_BEFORE_LIST: usize = 4;
 struct KnownChains {
     known: HashMap<PathBuf, LinkChain>,
     /// By the directory's real path.
-    listed: HashMap<PathBuf, Names>,
+    listed: HashMap<PathBuf, DirectoryNames>,
 }
 
 /// The names in a directory.
 #[derive(Debug)]
-enum Names {
+enum DirectoryNames {
     /// Not listed yet, after so many looks.
     Looks(usize),
     /// In small letters: some file systems don't tell them apart.
@@ -94,7 +94,7 @@ enum Names {
     Unknown,
 }
 
-impl Names {
+impl DirectoryNames {
     fn of(directory: &Path) -> Self {
         let entries = match directory.read_dir() {
             Ok(entries) => entries,
@@ -129,7 +129,7 @@ impl KnownChains {
         };
         let LinkChain { mut links, end } = self.of_directory(parent)?;
         let named = end.join(name);
-        if self.listed.entry(end.clone()).or_insert(Names::Looks(0)).lack(&end, name) {
+        if self.listed.entry(end.clone()).or_insert(DirectoryNames::Looks(0)).lack(&end, name) {
             return Some(LinkChain { links, end: named });
         }
         match named.symlink_metadata() {

@@ -154,8 +154,7 @@ impl Setup {
         let files_of_ours =
             [trace, set_aside.as_ref().map(|set_aside| &*set_aside.path)].into_iter().flatten();
         let guarded = crate::guarded::guarded(config, dirs, files_of_ours);
-        // With links resolved, so that what sessions keep there can be told apart from what is hidden around
-        // it.
+        // With links resolved, so that sessions' own files differ from what is hidden around them.
         let scratch = dirs.scratch.canonicalize().unwrap_or_else(|_| dirs.scratch.clone());
         let sandbox = crate::sandbox::open(config, &scratch)?;
         let sandbox = sources.foreign.machine.sandbox.get_or_init(|| sandbox).clone();

@@ -9,6 +9,7 @@
 //! keep their place in the conversation; its answer is a message of its own, which no model sees.
 //! `session::commands` implements them.
 
+mod completed;
 mod of_agent;
 
 use std::sync::{Arc, LazyLock};
@@ -27,6 +28,8 @@ use crate::ports::{BoxFuture, FoundKnowledge};
 use crate::prompt::Prompt;
 use crate::session::{Session, commands, consent, inspection, servers, turning_back};
 use crate::skills::Skill;
+
+pub use completed::CompletedCommand;
 
 /// The command that summarises the conversation.
 const COMPACT: &str = "compact";
@@ -327,27 +330,6 @@ pub(crate) fn in_first_place(mut parts: Vec<Part>, part: Part) -> Vec<Part> {
     parts
 }
 
-/// One way to go on with a command that is being typed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CompletedCommand {
-    /// What the argument would be.
-    pub value: String,
-    /// The whole command with it.
-    pub text: String,
-}
-
-impl CompletedCommand {
-    /// Quoted where it would be taken for several words; `None` where no quotes hold it together.
-    pub(crate) fn of(kept: &str, value: String) -> Option<Self> {
-        let is_plain = !value.contains(char::is_whitespace) && !value.starts_with(['"', '\'']);
-        let quote = match is_plain {
-            true => "",
-            false => ["\"", "'"].into_iter().find(|quote| !value.contains(quote))?,
-        };
-        Some(Self { text: format!("{kept}{quote}{value}{quote} "), value })
-    }
-}
-
 /// The beginning of a prompt that may be a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TypedCommand<'a> {
@@ -487,15 +469,6 @@ mod tests {
         listed.sort_unstable();
         known.sort_unstable();
         assert_eq!(listed, known);
-    }
-
-    #[test]
-    fn a_value_of_several_words_is_quoted_where_that_is_possible() {
-        let text = |value: &str| CompletedCommand::of("/s:p ", value.to_owned()).map(|done| done.text);
-        assert_eq!(text("Paris").as_deref(), Some("/s:p Paris "));
-        assert_eq!(text("New York").as_deref(), Some("/s:p \"New York\" "));
-        assert_eq!(text("the \"old\" town").as_deref(), Some("/s:p 'the \"old\" town' "));
-        assert_eq!(text("a 'b' \"c\""), None);
     }
 
     #[test]

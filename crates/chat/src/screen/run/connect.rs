@@ -15,7 +15,7 @@ use crate::screen::intent::{Delivery, Intent, PromptName, QuestionNumber};
 use crate::screen::limits::RESTART_LEAST;
 use crate::screen::theme::Tone;
 use attache_acp_client::{
-    AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, CompletedCommand, Connected,
+    AgentAbility, AgentClient, AgentEnd, AgentEvents, ClientFailure, CommandCompletion, Connected,
     OpenedSession, RewoundPrompt, SessionMatch, SessionStart, SessionState,
 };
 
@@ -29,7 +29,7 @@ pub(super) enum LoopEvent {
     /// Sessions that can be mentioned.
     Known(Vec<SessionInfo>),
     /// How the command that was typed so far could go on.
-    Completed(String, Vec<CompletedCommand>),
+    Completed(String, Vec<CommandCompletion>),
     State(SessionState),
     Failed(ClientFailure),
     Withdrawn(QuestionNumber),
