@@ -1,6 +1,7 @@
 //! Listens on an address and serves what connects, so many at once. Ends in order: no new connection, and a
 //! moment for those that are being answered.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -11,6 +12,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -22,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service;
 
+use crate::access::refusal;
 use crate::limits::{ACCEPT_PAUSE, CONNECTIONS, ENDING, HEAD_BYTES, HEAD_TIME, STILL_THERE, STREAMS};
 use crate::observed::PeerAddress;
 use crate::socket::OwnSocket;
@@ -132,6 +136,7 @@ impl HttpListener {
     }
 }
 
+type AnsweredRequest = std::pin::Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 type Answering = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl ListeningDoor {
@@ -164,7 +169,7 @@ where
     let service = service_fn(move |mut request: Request<Incoming>| {
         began.cancel();
         request.extensions_mut().insert(peer);
-        router.clone().call(request)
+        taken_whole(router.clone(), request)
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
@@ -193,6 +198,21 @@ where
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection did not end well");
     }
+}
+
+/// What a client asks for is done although it leaves before the answer: only what it reads ends with it. The
+/// task begins at once, not when it is first waited for: a client that is gone by then is noticed before.
+fn taken_whole(mut router: Router, request: Request<Incoming>) -> AnsweredRequest {
+    if request.method().is_safe() {
+        return Box::pin(router.call(request));
+    }
+    let answering = tokio::spawn(router.call(request));
+    Box::pin(async move {
+        answering.await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a request was not answered");
+            Ok(refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))
+        })
+    })
 }
 
 /// Resolves if no request begins in time: which protocol it will be is not known before.

@@ -178,3 +178,35 @@ async fn a_head_that_comes_byte_by_byte_is_cut() {
     drop(slow.read_to_string(&mut told).await);
     assert!(told.is_empty() || told.starts_with("HTTP/1.1 408"), "{told}");
 }
+
+/// A request without a body, whose client has closed its socket before anybody looks.
+#[tokio::test]
+async fn what_was_asked_is_done_though_its_client_left_at_once() {
+    let done = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let told = done.clone();
+    let work = move || async move {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        told.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+    };
+    let router = Router::new().route("/", axum::routing::post(work.clone()).delete(work));
+    let listener = HttpListener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let ListenerAddress::Tcp(address) = *listener.address() else { panic!("no TCP") };
+    tokio::spawn(listener.serve(router, CancellationToken::new()));
+    let mut asked = 0;
+    for _ in 0..20 {
+        for request in [
+            "DELETE / HTTP/1.1\r\nhost: x\r\n\r\n",
+            "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\n{}",
+        ] {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            stream.write_all(request.as_bytes()).await.unwrap();
+            asked += 1;
+        }
+    }
+    let all = async {
+        while done.load(std::sync::atomic::Ordering::SeqCst) < asked {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, all).await.expect("some were lost");
+}

@@ -12,7 +12,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::from_fn;
 use axum::response::Response;
 use axum::routing::get;
 use tokio::sync::Semaphore;
@@ -113,7 +113,6 @@ impl AgentServer {
             .fallback(nothing_here)
             .method_not_allowed_fallback(wrong_method)
             .layer(from_fn(check_scope))
-            .layer(from_fn(taken_whole))
     }
 
     /// From here on no new client comes in; those that are there go on.
@@ -129,20 +128,6 @@ impl AgentServer {
     /// Connections there are.
     pub fn connections(&self) -> usize {
         self.connections.count()
-    }
-}
-
-/// What a client asks for is done although it leaves before the answer: only what it reads ends with it.
-async fn taken_whole(request: Request, next: Next) -> Response {
-    if request.method().is_safe() {
-        return next.run(request).await;
-    }
-    match tokio::spawn(next.run(request)).await {
-        Ok(response) => response,
-        Err(error) => {
-            tracing::error!(%error, "a request was not answered");
-            refusal(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
-        }
     }
 }
 
