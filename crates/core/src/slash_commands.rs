@@ -79,7 +79,8 @@ impl SlashCommand {
             CommandAction::Run(_)
             | CommandAction::Compaction
             | CommandAction::Template(_)
-            | CommandAction::Skill(_) => None,
+            | CommandAction::Skill(_)
+            | CommandAction::OfAgent(_) => None,
         }
     }
 
