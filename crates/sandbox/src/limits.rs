@@ -94,6 +94,9 @@ pub(crate) const HIDDEN_LISTENERS: usize = 128;
 /// it is covered, and a sandbox that can't cover what it meant to is not entered.
 pub(crate) const LISTENER_AGE: Duration = Duration::from_secs(1);
 
+/// How long a directory that has lost a socket is left out: a program that restarts is there again by then.
+pub(crate) const LISTENER_REST: Duration = Duration::from_secs(60);
+
 /// What fits into the empty directories that stand for hidden and missing ones: nothing, and the kernel knows
 /// no less.
 pub(crate) const SEALED_BYTES: u64 = 4096;

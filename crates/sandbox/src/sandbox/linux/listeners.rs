@@ -1,15 +1,17 @@
 //! Finds the sockets in the file system behind which others listen: agents, daemons and editors that act for
 //! whoever talks to them. Asks the kernel, connects to none.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::super::places;
 use super::super::policy::{Policy, is_reachable, outermost};
-use crate::limits::{HIDDEN_LISTENERS, LISTENER_AGE};
+use crate::limits::{HIDDEN_LISTENERS, LISTENER_AGE, LISTENER_REST};
 
 /// All sockets of this network namespace.
 const SOCKETS: &str = "/proc/self/net/unix";
@@ -25,13 +27,18 @@ impl Policy {
                 Vec::new()
             }
         };
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        known.look_again(now, |path| path.symlink_metadata().is_ok());
         let others: Vec<PathBuf> = listening
             .into_iter()
             .filter(|path| {
                 self.shows(path) && !self.is_of_session(path) && is_settled(path) && is_reachable(path)
             })
+            .filter(|path| known.is_calm(path))
             .take(HIDDEN_LISTENERS)
             .collect();
+        known.hidden.extend(others.iter().cloned());
         self.hidden = outermost(self.hidden.into_iter().chain(others));
         self
     }
@@ -45,6 +52,38 @@ impl Policy {
     fn is_of_session(&self, path: &Path) -> bool {
         self.places.iter().chain([&self.scratch]).any(|place| path.starts_with(place))
             || self.is_writable(path)
+    }
+}
+
+/// Who was hidden of late, in all sandboxes of this process. What is gone when it is to be covered keeps a
+/// sandbox from being entered: somebody who makes and removes sockets all the time would keep every command from
+/// running.
+#[derive(Debug, Default)]
+struct KnownListeners {
+    hidden: BTreeSet<PathBuf>,
+    /// Directories that have lost one, and when.
+    restless: BTreeMap<PathBuf, Instant>,
+}
+
+/// Why a lock: commands start side by side. Held for a look at some paths.
+static KNOWN: Mutex<KnownListeners> =
+    Mutex::new(KnownListeners { hidden: BTreeSet::new(), restless: BTreeMap::new() });
+
+impl KnownListeners {
+    fn look_again(&mut self, now: Instant, is_there: impl Fn(&Path) -> bool) {
+        self.restless.retain(|_, since| now.saturating_duration_since(*since) < LISTENER_REST);
+        let restless = &mut self.restless;
+        self.hidden.retain(|path| {
+            let stays = is_there(path);
+            if !stays && let Some(directory) = path.parent() {
+                restless.insert(directory.to_owned(), now);
+            }
+            stays
+        });
+    }
+
+    fn is_calm(&self, path: &Path) -> bool {
+        path.parent().is_none_or(|directory| !self.restless.contains_key(directory))
     }
 }
 
@@ -83,5 +122,17 @@ mod tests {
             00000000771e5578: 00000002 00000000 00000000 0002 01 1 /a b\xff";
         let found: Vec<PathBuf> = bound_paths(list).collect();
         assert_eq!(found, [Path::new("/var/lib/my db/my.sock"), Path::new(OsStr::from_bytes(b"/a b\xff"))]);
+    }
+
+    #[test]
+    fn a_directory_in_which_sockets_come_and_go_is_left_out_for_a_while() {
+        let mut known = KnownListeners::default();
+        let now = Instant::now();
+        known.hidden.extend(["/a/1", "/a/2", "/b/1"].map(PathBuf::from));
+        known.look_again(now, |path| path != Path::new("/a/1"));
+        assert!(!known.is_calm(Path::new("/a/3")) && known.is_calm(Path::new("/b/1")));
+        assert_eq!(known.hidden.len(), 2);
+        known.look_again(now + LISTENER_REST, |_| true);
+        assert!(known.is_calm(Path::new("/a/3")));
     }
 }
