@@ -158,7 +158,7 @@ async fn pip_adds_a_dependency_through_the_users_cache() {
         });
     });
     let command = format!(
-        "python3 -m pip install --disable-pip-version-check --index-url http://{address}/simple --target lib tiny 2>&1; \
+        "python3 -m pip install --disable-pip-version-check --index-url http://{address}/simple --trusted-host {address} --target lib tiny 2>&1; \
          PYTHONPATH=lib python3 -c 'import tiny; print(tiny.WORDS)'"
     );
     let (output, code) = run(&trial, &command, NetworkGrant::Granted, WriteGrant::Granted).await;

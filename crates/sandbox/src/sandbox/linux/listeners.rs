@@ -56,8 +56,8 @@ impl Policy {
 }
 
 /// Who was hidden of late, in all sandboxes of this process. What is gone when it is to be covered keeps a
-/// sandbox from being entered: somebody who makes and removes sockets all the time would keep every command from
-/// running.
+/// sandbox from being entered: somebody who makes and removes sockets all the time would keep every command
+/// from running.
 #[derive(Debug, Default)]
 struct KnownListeners {
     hidden: BTreeSet<PathBuf>,
