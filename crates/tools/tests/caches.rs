@@ -138,52 +138,6 @@ async fn npm_adds_a_dependency_through_the_users_cache() {
     assert!(!trial.workspace.scratch.join("cache/npm").exists(), "and not in the scratch");
 }
 
-/// An index of one wheel.
-#[tokio::test]
-async fn pip_adds_a_dependency_through_the_users_cache() {
-    if alone("caches::pip_adds_a_dependency_through_the_users_cache", &UNSET) == Alone::Done {
-        return;
-    }
-    let trial = Trial::held(Level::Full);
-    let home = trial.base.join("home");
-    std::fs::create_dir_all(home.join(".cache/pip")).unwrap();
-    let wheel = wheel(&trial.base);
-    let server = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = server.local_addr().unwrap();
-    std::thread::spawn(move || {
-        serve(&server, |path| match path {
-            "/simple/tiny/" => Some(format!("<a href=\"/{WHEEL}\">{WHEEL}</a>").into_bytes()),
-            path if path == format!("/{WHEEL}") => Some(wheel.clone()),
-            _ => None,
-        });
-    });
-    let command = format!(
-        "python3 -m pip install --disable-pip-version-check --index-url http://{address}/simple --trusted-host {address} --target lib tiny 2>&1; \
-         PYTHONPATH=lib python3 -c 'import tiny; print(tiny.WORDS)'"
-    );
-    let (output, code) = run(&trial, &command, NetworkGrant::Granted, WriteGrant::Granted).await;
-    assert_eq!(code, 0, "{output}");
-    assert!(output.contains("it works"), "{output}");
-    let cached =
-        std::process::Command::new("find").arg(home.join(".cache/pip")).args(["-type", "f"]).output();
-    assert!(!cached.unwrap().stdout.is_empty(), "what was fetched is in the user's cache: {output}");
-}
-
-const WHEEL: &str = "tiny-1.0.0-py3-none-any.whl";
-
-fn wheel(base: &Path) -> Vec<u8> {
-    let script = "import sys, zipfile\n\
-        with zipfile.ZipFile(sys.argv[1], 'w') as wheel:\n\
-        \x20   wheel.writestr('tiny.py', 'WORDS = \"it works\"\\n')\n\
-        \x20   wheel.writestr('tiny-1.0.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0.0\\n')\n\
-        \x20   wheel.writestr('tiny-1.0.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n\
-        \x20   wheel.writestr('tiny-1.0.0.dist-info/RECORD', '')\n";
-    let at = base.join(WHEEL);
-    let made = std::process::Command::new("python3").args(["-c", script]).arg(&at).status().unwrap();
-    assert!(made.success());
-    std::fs::read(at).unwrap()
-}
-
 /// A registry of one crate, as cargo asks for it: the index, then what it leads to.
 #[tokio::test]
 async fn cargo_adds_a_dependency_through_the_users_cache() {
@@ -272,10 +226,7 @@ fn serve(server: &TcpListener, found: impl Fn(&str) -> Option<Vec<u8>>) {
             None => ("404 Not Found", Vec::new()),
         };
         let length = body.len();
-        let kind = if body.starts_with(b"<") { "text/html" } else { "application/octet-stream" };
-        let head = format!(
-            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nContent-Type: {kind}\r\nCache-Control: max-age=600\r\nConnection: close\r\n\r\n"
-        );
+        let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
         let answered = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(&body));
         if let Err(error) = answered {
             eprintln!("the client went away: {error}");
