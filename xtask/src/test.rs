@@ -9,7 +9,7 @@ use crate::fuzz::{self, Effort};
 use crate::house::{self, House, is_installed};
 use crate::limits::{SLOWEST_TESTS, SOAK_CASES_PER_MINUTE, SOAK_MINUTES_PER_REPEAT, SOAK_SEEDS_PER_MINUTE};
 use crate::steps::Steps;
-use crate::{book, dist, lints, peers, portable, publish, supply, test_report, tidy};
+use crate::{book, dist, lints, peers, publish, supply, test_report, tidy};
 
 /// What is quick and finds most comes first. Nothing of ours is compiled twice: the build lints, and the tests
 /// and the demo run what it made.
@@ -32,7 +32,6 @@ pub(crate) fn run(house: &House, effort: Effort) -> Result<()> {
         let program = house.target().join("debug/attache");
         house::run(house.program(&program.to_string_lossy()).arg("demo"))
     });
-    steps.step("as other systems build it", || portable::run(house));
     steps.step("fuzzing", || fuzz::run(house, effort));
     steps.finish()
 }
