@@ -84,7 +84,7 @@ const HELP: &str = "\
   -p, --print            Print one answer; what is piped in is the prompt, or context of PROMPT
       --output FORMAT    With -p: text; json: one object; jsonl: each ACP update, then the object
   -c, --continue         Go on with the latest session of this directory
-  -r, --resume [ID]      Go on with this session: its id, the beginning of it, `latest`, or choose one
+  -r, --resume [ID]      Go on with a session: the beginning of its id, `latest`, or choose one
       --attach FILE      With -p: add a file to the prompt; may be repeated
       --schema FILE      With -p: the answer has to be JSON that fits this JSON Schema
       --max-steps N, --max-cost USD   Stop after so many model calls; with -p: at such a cost

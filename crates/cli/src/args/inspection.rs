@@ -41,20 +41,18 @@ pub(crate) struct ImportArgs {
 }
 
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(
-    after_help = "Example:\n  attache import claude --all\n  attache import codex --files --all --dry-run"
-)]
+#[command(after_help = "Example:\n  attache import claude --all")]
 pub(crate) struct ForeignArgs {
     /// Whose sessions; of every agent that is found if left out
     #[arg(value_enum)]
     pub(crate) agent: Option<ForeignName>,
-    /// Take over these, by their numbers in the list or the beginnings of their ids; with --files, by name
+    /// Take over these: numbers in the list, or beginnings of ids; with --files, names
     #[arg(value_name = "SESSION")]
     pub(crate) sessions: Vec<String>,
     /// Take over all of them
     #[arg(long, conflicts_with = "sessions")]
     pub(crate) all: bool,
-    /// Their commands, agents and skills in the place of their sessions, as files beside your configuration
+    /// Their commands, agents and skills instead, as files of yours
     #[arg(long)]
     pub(crate) files: bool,
     /// With --files: show what would be written, and write nothing

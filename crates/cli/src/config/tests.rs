@@ -1131,7 +1131,9 @@ fn values_that_only_refer_to_variables_are_printed_and_read_back() {
 fn all_that_is_wrong_with_a_token_is_told_at_once() {
     let place = Place::with("[serve.tokens.\"a b\"]\nhash = \"abc\"\nscop = \"read\"\n");
     let told = place.errors_with(&[], &[]);
-    for words in ["\"a b\" is no name", ".hash`: expected", "needs scope", "did you mean `scope`?"] {
+    for words in
+        ["\"a b\" is no name", ".hash`: expected", "needs scope", "did you mean `serve.tokens.a b.scope`?"]
+    {
         assert!(told.contains(words), "{words}\n{told}");
     }
 }

@@ -89,7 +89,13 @@ pub(crate) fn settings(wanted: Option<&str>, columns: Option<usize>) -> Result<S
     if wanted.is_empty() || found.is_empty() {
         let names: Vec<&str> = editors.iter().map(|section| section.name.as_str()).collect();
         let typed = wanted.to_lowercase();
-        let words = names.iter().flat_map(|name| name.split_whitespace()).map(str::to_lowercase);
+        // Of a sentence only its first word and those that are no plain words.
+        let is_name = |place: usize, word: &str| place == 0 || word.contains(['.', '-']);
+        let of_name = |name: &&str| {
+            let words = name.split_whitespace().enumerate();
+            words.filter(|(place, word)| is_name(*place, word)).map(|(_, word)| word.to_lowercase()).collect()
+        };
+        let words = names.iter().flat_map(|name| -> Vec<String> { of_name(name) });
         let words: Vec<String> = words.chain(KNOWN.map(|known| known.word.to_owned())).collect();
         let near = meant(&typed, words.iter().map(String::as_str));
         bail!(

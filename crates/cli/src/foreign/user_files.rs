@@ -74,8 +74,8 @@ pub(super) fn run(sources: &Sources, args: &ForeignArgs) -> Result<ExitCode> {
         (false, []) => {
             answer::write(&listed(&files))?;
             answer::note(&format!(
-                "take them over with: attache import {}--files NUMBER…, or --all; --dry-run shows them first",
-                args.agent.map(|agent| format!("{} ", agent.word())).unwrap_or_default()
+                "take them over with: attache import {} --files NUMBER…, or --all; --dry-run shows them first",
+                super::word_of(args)
             ));
             answer::note(READ_ANYWAY);
             return Ok(ExitCode::SUCCESS);

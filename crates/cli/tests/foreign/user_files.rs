@@ -89,6 +89,7 @@ async fn files_are_taken_over_once_and_none_of_ours_is_replaced() {
     let session = agent.new_session(&moving.home.workspace()).await;
     agent.prompt(&session, "/agents").await.unwrap();
     agent.prompt(&session, "/skills").await.unwrap();
+    agent.prompt(&session, "/help").await.unwrap();
     let told = format!("{:?}", agent.client.updates(&session));
     for name in ["checker", "pdf", "git:pr", "release"] {
         assert!(told.contains(name), "{name}\n{told}");
@@ -103,7 +104,7 @@ async fn one_is_named_and_another_place_is_read() {
     let said = moving.import(&["codex", "--files", "review"]).await;
     assert!(said.code == Some(0) && said.answer.contains("command /review of codex is"), "{}", said.told);
     assert_eq!(moving.own("skills/pdf/SKILL.md"), None);
-    let said = moving.import(&["--files", "nothing"]).await;
+    let said = moving.import(&["claude", "--files", "nothing"]).await;
     assert!(said.code == Some(1) && said.told.contains("there is no file nothing"), "{}", said.told);
     moving.put("backup/prompts/old.md", "Old.\n");
     let from = moving.place("backup");
