@@ -49,7 +49,7 @@ impl CommandReader<'_> {
             | "compgen" | "compopt" | "hash" | "let" | "fc" | "history" | "suspend" | "caller" | "coproc"
             // Reached where the grammar does not see them: in quotes, or after `builtin`.
             | "export" | "declare" | "typeset" | "readonly" | "local" | "unset" => {
-                return Err(Unclear(format!("`{name}` changes what follows in ways that can't be told")));
+                return Err(Unclear(format!("`{name}` changes what follows in ways that are unknown")));
             }
             "command" | "builtin" | "exec" | "time" => {
                 return self.wrapper(name, arguments, assigned, state).map(Some);
@@ -119,7 +119,7 @@ impl CommandReader<'_> {
 
     /// `eval` joins its words to one text for the current shell.
     fn evaluate(&mut self, arguments: &[Word], state: &ShellState) -> Result<Flow, Unclear> {
-        let text = constant(arguments).ok_or("what `eval` is given is not known before it runs")?;
+        let text = constant(arguments).ok_or("what `eval` is given is unknown before it runs")?;
         let flow = self.text(&text, state)?;
         match self.may_fail {
             true => Err("an error may leave out the rest of what `eval` is given".into()),
@@ -228,7 +228,7 @@ fn may_evaluate_name(arguments: &[Word]) -> bool {
 
 /// The variable that `printf` sets with `-v`. `%n` in its format sets one more, which an argument names.
 fn set_by_printf(arguments: &[Word]) -> Result<Option<&str>, Unclear> {
-    let untold = || Unclear("`printf` may set a variable that can't be told".to_owned());
+    let untold = || Unclear("`printf` may set a variable that is unknown".to_owned());
     let (variable, rest) = match arguments {
         [flag, name, rest @ ..] if flag.text() == Some("-v") => {
             let own = name.text().filter(|name| is_name(name) && kind(name) == VariableKind::Own);

@@ -38,7 +38,7 @@ impl CommandReader<'_> {
             self.arithmetic(index, text, state)?;
         }
         if kind(name) == VariableKind::Rules || !is_name(name) {
-            return Err(Unclear(format!("it sets {name}, which rules what programs do")));
+            return Err(Unclear(format!("it sets {name}, which changes how programs run")));
         }
         let grows = |value: Node<'_>| {
             let source = &text[value.byte_range()];
@@ -79,7 +79,7 @@ impl CommandReader<'_> {
         // A read-only variable keeps its value, whatever the line does, and `local` has an effect only in a
         // function.
         if keyword == "readonly" || keyword == "local" && self.calls == 0 {
-            return Err(Unclear(format!("what `{keyword}` comes to can't be followed")));
+            return Err(Unclear(format!("attache can't follow what `{keyword}` does")));
         }
         let mut exports = keyword == "export";
         let (mut declared, mut prints) = (DeclaredAs::Any, false);
@@ -98,7 +98,7 @@ impl CommandReader<'_> {
                 "variable_name" => {
                     if keyword != "export" && !prints {
                         if kind(part) == VariableKind::Rules {
-                            return Err(Unclear(format!("it sets {part}, which rules what programs do")));
+                            return Err(Unclear(format!("it sets {part}, which changes how programs run")));
                         }
                         state.set(part, None);
                     }
@@ -152,7 +152,7 @@ impl CommandReader<'_> {
         for child in node.named_children(&mut cursor) {
             let name = &text[child.byte_range()];
             if !is_name(name) || kind(name) == VariableKind::Rules || state.function(name).is_some() {
-                return Err("it takes away something that can't be told".into());
+                return Err("it unsets something unknown".into());
             }
             state.set(name, None);
         }

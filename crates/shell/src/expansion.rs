@@ -44,7 +44,7 @@ impl CommandReader<'_> {
                 Ok(self.value(name, state))
             }
             "expansion" => self.parameter(node, text, state),
-            other => Err(Unclear(format!("the expansion `{other}` is not known here"))),
+            other => Err(Unclear(format!("the expansion `{other}` is unknown to attache"))),
         }
     }
 

@@ -66,7 +66,7 @@ enum Other {
 fn global_options(arguments: &[Word]) -> Result<GlobalOptions, Other> {
     let mut global = GlobalOptions::default();
     while let Some(word) = arguments.get(global.words) {
-        let text = word.text().ok_or(Other::Unclear("the subcommand of git is not known before it runs"))?;
+        let text = word.text().ok_or(Other::Unclear("the subcommand of git is unknown before it runs"))?;
         match text {
             "--no-pager" | "-P" | "--no-optional-locks" | "--literal-pathspecs" | "--no-replace-objects" => {
                 global.is_literal |= text == "--literal-pathspecs";
@@ -80,7 +80,7 @@ fn global_options(arguments: &[Word]) -> Result<GlobalOptions, Other> {
                     global.words += 2;
                 }
                 Some(PathWord::Below { .. } | PathWord::Through(_) | PathWord::Unknown) | None => {
-                    return Err(Other::Unclear("where git works is not known before it runs"));
+                    return Err(Other::Unclear("where git works is unknown before it runs"));
                 }
             },
             "-c" => return Err(Other::Unclear("git is given settings, and settings can run programs")),

@@ -64,7 +64,7 @@ impl CommandReader<'_> {
                     }
                 }
                 "heredoc_redirect" => extra.extend(self.heredoc(*redirect, text, state)?),
-                other => return Err(Unclear(format!("the redirection `{other}` is not known here"))),
+                other => return Err(Unclear(format!("the redirection `{other}` is unknown to attache"))),
             }
         }
         Ok(extra)
@@ -140,7 +140,7 @@ impl CommandReader<'_> {
         let directories = match directories {
             Some(known) => known,
             None if absolute => vec![PathBuf::from("/")],
-            None => return Err("the directory of a redirection is not known before it runs".into()),
+            None => return Err("the directory of a redirection is unknown before it runs".into()),
         };
         for directory in directories {
             if direction == Direction::Reads {
@@ -148,7 +148,7 @@ impl CommandReader<'_> {
                 closed.into_iter().for_each(|path| self.found.add(Touch::Read(path)));
             }
             match self.path(place, &directory) {
-                None => return Err("the target of a redirection is not known before it runs".into()),
+                None => return Err("the target of a redirection is unknown before it runs".into()),
                 Some(None) => {}
                 Some(Some(_)) if self.may_meet_secret(place, &directory) => {
                     return Err(
@@ -186,7 +186,9 @@ impl CommandReader<'_> {
                     extra.extend(self.words(child, text, state)?);
                 }
                 _ if node.field_name_for_child(index as u32) == Some("right") => {}
-                other => return Err(Unclear(format!("`{other}` behind a here-document is not known here"))),
+                other => {
+                    return Err(Unclear(format!("`{other}` after a here-document is unknown to attache")));
+                }
             }
         }
         let (Some(start), Some(end)) = (start, end) else { return Err("a here-document has no end".into()) };
@@ -242,6 +244,6 @@ fn numbered(before: &str) -> Result<Option<&str>, Unclear> {
     match is_name(name) {
         true if outer.ends_with('$') => Ok(None),
         true if kind(name) == VariableKind::Own => Ok(Some(name)),
-        true | false => Err("a redirection sets a variable that can't be told".into()),
+        true | false => Err("a redirection sets a variable that is unknown".into()),
     }
 }

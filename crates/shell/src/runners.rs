@@ -90,7 +90,7 @@ impl CommandReader<'_> {
             "parallel" | "entr" | "flock" | "script" | "unbuffer" | "strace" | "ltrace" | "gdb" | "perf"
             | "chroot" | "unshare" | "nsenter" | "systemd-run" | "at" | "batch" | "crontab" | "socat"
             | "expect" | "busybox" | "toybox" | "watchexec" | "nodemon" | "time" => {
-                unclear("it runs others in ways that are not followed")
+                unclear("it runs other programs in a way attache can't check")
             }
             "watch" => {
                 let inner = after_options(arguments, "nd");
@@ -99,7 +99,7 @@ impl CommandReader<'_> {
                         self.text(&text, &state.fresh())?;
                         acts(0)
                     }
-                    None => unclear("what it runs is not known before"),
+                    None => unclear("what it runs is unknown before it runs"),
                 }
             }
             "ssh" | "mosh" => {
@@ -187,7 +187,7 @@ impl CommandReader<'_> {
             let flags = text[1..].to_owned();
             let plain = !flags.is_empty() && flags.chars().all(|flag| "ceuxo".contains(flag));
             if !plain {
-                let reason = "a shell is started with options that are not followed";
+                let reason = "a shell is started with options that attache does not know";
                 return Ok(told(Nature::Unclear(reason.to_owned()), 0));
             }
             has_text |= flags.contains('c');
@@ -196,7 +196,7 @@ impl CommandReader<'_> {
                 let is_plain =
                     |word: &Word| word.text().is_some_and(|option| PLAIN_OPTIONS.contains(&option));
                 if flags.matches('o').count() > 1 || !arguments.get(index).is_some_and(is_plain) {
-                    let reason = "a shell is started with options that are not followed";
+                    let reason = "a shell is started with options that attache does not know";
                     return Ok(told(Nature::Unclear(reason.to_owned()), 0));
                 }
                 index += 1;
@@ -204,7 +204,7 @@ impl CommandReader<'_> {
         }
         match arguments.get(index) {
             Some(word) if has_text => {
-                let text = word.text().ok_or("the text a shell is given is not known before it runs")?;
+                let text = word.text().ok_or("the text a shell is given is unknown before it runs")?;
                 let mark = self.found.mark();
                 let calls = std::mem::take(&mut self.calls);
                 self.text(text, &state.fresh())?;
@@ -215,7 +215,9 @@ impl CommandReader<'_> {
                 Ok(told(if quiet { Nature::ReadOnly } else { Nature::Effects }, 0))
             }
             Some(word) if word.text().is_some() => Ok(told(Nature::Effects, 0)),
-            Some(_) => Ok(told(Nature::Unclear("which script it runs is not known before".to_owned()), 0)),
+            Some(_) => {
+                Ok(told(Nature::Unclear("which script it runs is unknown before it runs".to_owned()), 0))
+            }
             None => Ok(told(Nature::Unclear("it runs whatever it reads from its input".to_owned()), 0)),
         }
     }
@@ -257,7 +259,7 @@ fn takes_value(name: &str, value: Option<&Word>) -> bool {
 /// Whether programs may know a variable that the line sets for them.
 fn sets(variable: &str) -> Result<bool, Unclear> {
     match kind(variable) {
-        VariableKind::Rules => Err(Unclear(format!("it sets {variable}, which rules what programs do"))),
+        VariableKind::Rules => Err(Unclear(format!("it sets {variable}, which changes how programs run"))),
         VariableKind::Harmless => Ok(false),
         VariableKind::Own | VariableKind::Loads => Ok(true),
     }
@@ -271,7 +273,7 @@ fn skip_wrapper<'w>(
     assigned: &mut Vec<String>,
     inherited: &mut Vec<String>,
 ) -> Result<&'w [Word], Unclear> {
-    let strange = || Unclear(format!("`{name}` is given options that are not followed"));
+    let strange = || Unclear(format!("`{name}` has options that attache does not know"));
     let mut index = 0;
     while let Some(word) = arguments.get(index) {
         if word.may_be_several() {

@@ -93,7 +93,7 @@ impl CommandReader<'_> {
         state: ShellState,
     ) -> Result<Flow, Unclear> {
         let Some(name) = words.first().and_then(Word::text).filter(|_| !words[0].splits) else {
-            return Err("the name of a program is not known before it runs".into());
+            return Err("the name of a program is unknown before it runs".into());
         };
         if name.is_empty() || name.contains(char::is_whitespace) {
             return Err("the name of a program is empty or has blanks".into());
@@ -124,7 +124,7 @@ impl CommandReader<'_> {
             return Err("it repeats too much to be followed".into());
         }
         if !assigned.is_empty() {
-            return Err(Unclear(format!("the function {name} is called with variables of its own")));
+            return Err(Unclear(format!("the function {name} is called with variables set for this call")));
         }
         if function.maybe {
             return Err(Unclear(format!("it is not certain whether {name} is a function")));
@@ -160,7 +160,7 @@ impl CommandReader<'_> {
         state: &ShellState,
     ) -> Result<(), Unclear> {
         let Some(directories) = state.directories() else {
-            return Err("the directory a command runs in is not known before".into());
+            return Err("the directory a command runs in is unknown before it runs".into());
         };
         let directories: Vec<PathBuf> = directories.to_vec();
         for directory in &directories {
@@ -228,7 +228,7 @@ impl CommandReader<'_> {
                         (*nature, *prefix) = (Nature::Effects, 0);
                     }
                 }
-                None => *nature = Nature::Unclear("which files it reads is not known before it runs".into()),
+                None => *nature = Nature::Unclear("which files it reads is unknown before it runs".into()),
             }
         }
         paths
@@ -246,7 +246,7 @@ impl CommandReader<'_> {
                     Ok(matched) => paths.extend(path.into_iter().chain(matched).map(Touch::Write)),
                     Err(reason) => *nature = Nature::Unclear(reason.into()),
                 },
-                None => *nature = Nature::Unclear("which files it writes is not known before it runs".into()),
+                None => *nature = Nature::Unclear("which files it writes is unknown before it runs".into()),
             }
         }
         paths
@@ -288,7 +288,7 @@ impl CommandReader<'_> {
                 // For `read` alone, this is only how it splits its input.
                 VariableKind::Rules if set_for == SetFor::Read && name == "IFS" => continue,
                 VariableKind::Rules => {
-                    return Err(Unclear(format!("it sets {name}, which rules what programs do")));
+                    return Err(Unclear(format!("it sets {name}, which changes how programs run")));
                 }
                 VariableKind::Harmless => {}
                 VariableKind::Own | VariableKind::Loads => told.push(text[node.byte_range()].to_owned()),

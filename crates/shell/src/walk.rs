@@ -119,7 +119,7 @@ impl CommandReader<'_> {
                 self.test(node, text, &mut state)?;
                 Ok(Flow::both(before.joined(&state)))
             }
-            other => Err(Unclear(format!("the construct `{other}` is not known here"))),
+            other => Err(Unclear(format!("the construct `{other}` is unknown to attache"))),
         }
     }
 

@@ -28,7 +28,7 @@ impl CommandReader<'_> {
             return Ok(CommandEffects::new(shown.to_vec(), Nature::Unclear(why.to_owned()), prefix));
         }
         let mut effects = CommandEffects::new(shown.to_vec(), Nature::Effects, prefix);
-        effects.why = Some("which files `xargs` passes on is not known before it runs".to_owned());
+        effects.why = Some("which files `xargs` passes on is unknown before it runs".to_owned());
         Ok(effects)
     }
 }
