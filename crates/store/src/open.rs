@@ -64,12 +64,12 @@ pub enum OldSessions {
 pub enum OpenError {
     #[error(
         "{path} was written by a newer version (schema {found}, this one knows up to {supported}); \
-         it is left as it is: use the newer version, or another home directory"
+         attache did not change it: use the newer version, or another home directory"
     )]
     Newer { found: i64, supported: i64, path: PathBuf },
     #[error(
-        "{path} is not a session database of attache ({reason}); it is left as it is: name another file with \
-         `--store FILE`, or move this one away"
+        "{path} is not a session database of attache ({reason}); attache did not change it: name another \
+         file with `--store FILE`, or move this one away"
     )]
     Foreign { path: PathBuf, reason: String },
     #[error("the session store at {path} can't be used: {reason}")]

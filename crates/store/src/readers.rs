@@ -85,7 +85,7 @@ impl Readers {
                 Err(Failure::Medium(_)) => Keep::Nothing,
             };
             if answer.send(result.map_err(|failure| failure.into_error(&connector.path))).is_err() {
-                tracing::trace!("a read came too late for who asked");
+                tracing::trace!("the caller left before its read was answered");
             }
             keep
         });

@@ -370,7 +370,7 @@ fn answer(write: Write, outcome: StoreResult<Outcome>) {
                 Outcome::Written => Err(StoreError::Corrupt("a lease was answered like a batch".into())),
             });
             if answer.send(granted).is_err() {
-                tracing::debug!("who asked for a lease left before the answer");
+                tracing::debug!("the caller left before its lease was answered");
             }
         }
     }

@@ -25,7 +25,7 @@ impl StoreWriter {
     pub(super) fn index_for(&mut self, answer: oneshot::Sender<StoreResult<Backlog>>) {
         let indexed = self.index_piece().map_err(|failure| failure.into_error(&self.connector.path));
         if answer.send(indexed).is_err() {
-            tracing::debug!("who asked for the search index left before the answer");
+            tracing::debug!("the caller left before its request for the search index was answered");
         }
     }
 

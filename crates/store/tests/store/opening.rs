@@ -116,7 +116,7 @@ async fn what_is_not_ours_is_refused_and_nothing_is_touched() {
         fs::write(home.location().database, &content).unwrap();
         let error = open(&home).unwrap_err();
         assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
-        assert!(error.to_string().contains("it is left as it is"), "{error}");
+        assert!(error.to_string().contains("attache did not change it"), "{error}");
         assert!(matches!(ReadOnlyStore::open(&home.location()).unwrap_err(), OpenError::Foreign { .. }));
         assert!(matches!(diagnose(&home.location().database), Diagnosis::Foreign(_)));
         assert_eq!(files_below(home.directory.path()), [(home.location().database, content)]);
