@@ -47,7 +47,7 @@ pub enum CatalogueError {
     NoJson(String),
     #[error("is not a catalogue: {0}")]
     Shape(String),
-    #[error("holds no model of a vendor that is known here")]
+    #[error("contains no model of any vendor attache knows")]
     Empty,
 }
 

@@ -27,7 +27,7 @@ pub enum DiscoverError {
     Untrusted { url: String, reason: String },
     #[error("{url} asks for a valid key (status {status}){}", behind_colon(words))]
     KeyRefused { url: String, status: u16, words: String },
-    #[error("the server is there, but it has no {url} (status 404){}", behind_colon(words))]
+    #[error("the server answers, but does not know {url} (status 404){}", behind_colon(words))]
     NoSuchPath { url: String, words: String },
     #[error("{url} answered with status {status}{}", behind_colon(words))]
     Refused { url: String, status: u16, words: String },

@@ -261,7 +261,7 @@ fn a_vendor_that_a_refreshed_file_lacks_is_looked_up_in_ours() {
 fn what_is_no_catalogue_is_refused_in_words() {
     let words = |result: Result<Catalogue, CatalogueError>| result.unwrap_err().to_string();
     assert_eq!(words(Catalogue::parse("<html>")), "is not JSON: expected value at line 1 column 1");
-    assert_eq!(words(Catalogue::parse("{\"vendors\":[]}")), "holds no model of a vendor that is known here");
+    assert_eq!(words(Catalogue::parse("{\"vendors\":[]}")), "contains no model of any vendor attache knows");
     assert_eq!(
         words(Catalogue::parse("{}")),
         "is not a catalogue: missing field `vendors` at line 1 column 2"
@@ -281,7 +281,7 @@ fn what_is_no_catalogue_is_refused_in_words() {
     );
     assert_eq!(
         words(Catalogue::from_models_dev("{\"openai\":3}")),
-        "holds no model of a vendor that is known here"
+        "contains no model of any vendor attache knows"
     );
 }
 

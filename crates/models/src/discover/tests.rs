@@ -354,7 +354,7 @@ async fn other_refusals_are_quoted() {
     let page = asked("openai", &server, "").await.unwrap_err();
     assert_eq!(
         page.to_string(),
-        format!("the server is there, but it has no {}/models (status 404)", server.url())
+        format!("the server answers, but does not know {}/models (status 404)", server.url())
     );
 
     let long = "x".repeat(2000);
