@@ -24,7 +24,7 @@ pub(super) fn run(
 ) -> io::Result<ExitCode> {
     // It signals every process it can see, which without its own namespace would be the whole machine.
     if std::process::id() != 1 {
-        return Err(io::Error::other("the sandbox has no processes of its own here"));
+        return Err(io::Error::other("the sandbox has no PID namespace"));
     }
     let deaths = deaths()?;
     // The command runs as the same user: otherwise it could write into our memory by `/proc/1/mem`.

@@ -145,7 +145,7 @@ fn mount_number(handle: &OwnedFd) -> io::Result<u64> {
     // Kernels before 5.8.
     let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", handle.as_raw_fd()))?;
     let number = text.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
-    number.ok_or_else(|| io::Error::other("the kernel does not tell in which mount a file lies"))
+    number.ok_or_else(|| io::Error::other("the kernel does not report which mount contains the file"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
