@@ -112,7 +112,7 @@ await step("a call that nobody can allow is denied, and that is told", async () 
   assert.equal(rest.length, 0);
   assert.equal(denial.tool, "write");
   assert.match(denial.title, /b\.txt/);
-  assert.match(denial.why, /^refused because it changes a file; no one is connected who could allow it/);
+  assert.match(denial.why, /^refused because it changes a file; no connected person can allow it/);
   assert.match(result.content[1].text, /denied: .*b\.txt/);
   assert(!existsSync(written));
 });
@@ -120,7 +120,7 @@ await step("a call that nobody can allow is denied, and that is told", async () 
 await step("a question of the agent finds nobody, and it goes on", async () => {
   const result = await ask(client, "ask me", { workspace });
   assert.equal(result.content[0].text, "So be it.");
-  assert.match(result.structuredContent.denied[0].why, /no one is connected/);
+  assert.match(result.structuredContent.denied[0].why, /no connected person/);
 });
 
 await step("a person behind the client allows, always allows, rejects and answers", async () => {

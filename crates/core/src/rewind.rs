@@ -66,7 +66,7 @@ impl FilePlan {
     pub(crate) fn moved(self, outcomes: Vec<MoveOutcome>) -> MovedFiles {
         let FilePlan { moves, conflicts, not_covered } = self;
         let mut moved = MovedFiles { restored: Vec::new(), conflicts, not_covered };
-        let untold = std::iter::repeat_with(|| MoveOutcome::NotCovered("nobody moved it".to_owned()));
+        let untold = std::iter::repeat_with(|| MoveOutcome::NotCovered("it was not moved".to_owned()));
         for (FileMove { path, .. }, outcome) in moves.into_iter().zip(outcomes.into_iter().chain(untold)) {
             match outcome {
                 MoveOutcome::Moved => moved.restored.push(path),
@@ -93,7 +93,7 @@ impl MovedFiles {
         let mut lines = Vec::new();
         if !self.restored.is_empty() {
             let names: Vec<_> = self.restored.iter().map(|path| name(path)).collect();
-            lines.push(format!("Files put back: {}.", names.join(", ")));
+            lines.push(format!("Files restored: {}.", names.join(", ")));
         }
         let conflict = |left: &LeftFile| format!("- {}: {}", name(&left.path), left.reason);
         if !self.conflicts.is_empty() {
@@ -138,7 +138,7 @@ impl MovedFiles {
 
 const CALLS_NOT_COVERED: &str = "Commands and other calls may have changed files that were not put back; look at \
                                  those before you rely on them:";
-const FILES_LEFT: &str = "Could not be put back; look at them before you rely on them:";
+const FILES_LEFT: &str = "Could not be restored; look at them before you rely on them:";
 
 /// What a model is told of rewinds in force; `None` if nothing in the conversation shows that there were any.
 pub(crate) fn told_to_model(layers: &[RewindLayer], goes_on: ConversationGoesOn) -> Option<String> {
@@ -159,7 +159,7 @@ const TAKEN_BACK: &str = "The user took back what came after this point: those m
 const READ_AGAIN: &str = "Read a file before you rely on what it holds.";
 
 /// The text about files on a host without snapshots.
-pub(crate) const NOTHING_PUT_BACK: &str = "No file was put back: what was changed since is still there.";
+pub(crate) const NOTHING_PUT_BACK: &str = "No file was restored: later changes are still in place.";
 
 /// Whether any of the conversation is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -164,7 +164,7 @@ impl WorkState {
     pub(crate) fn changes(&self) -> ChangesMark {
         let mut uncovered = self.uncovered.clone();
         if self.commands == CommandsRun::Some && self.kept == SnapshotsKept::NotAlways {
-            uncovered.push("commands, of which nobody kept what they changed".to_owned());
+            uncovered.push("commands whose changes were not recorded".to_owned());
         }
         ChangesMark { files: self.changed.iter().cloned().collect(), uncovered }
     }

@@ -204,7 +204,7 @@ fn each_rule_is_named() {
         (
             vec![start(), text()],
             OrderRule::InsideStep,
-            "text-start: parts stand between start-step and finish-step",
+            "text-start: parts must come between start-step and finish-step",
         ),
         (
             vec![start(), step(), step()],

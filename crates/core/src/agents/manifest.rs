@@ -189,7 +189,7 @@ impl ManifestReader<'_> {
             (true, Some(base)) => Ok(base.system_prompt.clone()),
             (true, None) => {
                 let last = self.file.text.lines().count().max(1);
-                Err(FrontMatterError::new(last, "there is no prompt behind the front matter"))
+                Err(FrontMatterError::new(last, "the prompt is missing: write it after the front matter"))
             }
         }
     }

@@ -23,7 +23,7 @@ pub enum OrderRule {
     #[error("nothing follows the end of a run")]
     NothingAfterEnd,
     /// Content lies within a step.
-    #[error("parts stand between start-step and finish-step")]
+    #[error("parts must come between start-step and finish-step")]
     InsideStep,
     /// Steps do not lie within each other.
     #[error("a step ends before the next one or the end of the run")]

@@ -202,7 +202,7 @@ pub(crate) fn stub(tool: &ToolPart) -> String {
         "read" | "grep" | "glob" | "view_image" | "web_fetch" | "web_search" | "tool_search" => {
             "Call it again if you need it."
         }
-        "write" | "edit" | "apply_patch" => "Read the file to see what it holds now.",
+        "write" | "edit" | "apply_patch" => "Read the file to see its current content.",
         "bash" | "bash_background" => {
             "If you need it, run it again, unless that would repeat something with an effect."
         }

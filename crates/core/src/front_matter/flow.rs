@@ -84,7 +84,7 @@ impl<'a> FlowReader<'a> {
                 None => self.plain(&[':', ',', '}', '\n'])?,
             };
             if !self.takes(':') {
-                return Err(self.error("`:` is expected behind a key"));
+                return Err(self.error("expected `:` after the key"));
             }
             if entries.iter().any(|(known, _)| *known == key) {
                 return Err(self.error(&format!("`{key}` is there twice")));

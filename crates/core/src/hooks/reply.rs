@@ -63,7 +63,7 @@ impl HookReply {
             return Ok(Self { context, ..Self::default() });
         }
         let fields: Value = serde_json::from_str(output.trim())
-            .map_err(|error| format!("what it printed is no JSON: {error}"))?;
+            .map_err(|error| format!("its output is not valid JSON: {error}"))?;
         Ok(Self::of_fields(&fields))
     }
 

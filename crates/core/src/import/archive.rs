@@ -210,7 +210,11 @@ impl ArchiveReader {
             return Err(format!("message {} has no place (seq)", row.id).into());
         };
         if self.message.as_ref().and_then(|before| before.seq).is_some_and(|before| before >= seq) {
-            return Err(format!("message {} is not behind the one before it (seq)", row.id).into());
+            return Err(format!(
+                "message {} is out of order: its seq must be larger than the previous one's",
+                row.id
+            )
+            .into());
         }
         named_shortly(row.id.as_str())?;
         if row.id.as_str().is_empty() || !self.message_ids.insert(row.id.clone()) {
@@ -227,10 +231,14 @@ impl ArchiveReader {
         let row = line.into_row()?;
         let of = self.message.as_ref().filter(|message| message.id == row.message_id);
         if of.is_none_or(|message| message.session_id != row.session_id) {
-            return Err(format!("part {} does not stand behind its message", row.id).into());
+            return Err(format!("part {} must follow its message", row.id).into());
         }
         if self.last_index.is_some_and(|before| before >= row.index) {
-            return Err(format!("part {} is not behind the one before it (index)", row.id).into());
+            return Err(format!(
+                "part {} is out of order: its index must be larger than the previous one's",
+                row.id
+            )
+            .into());
         }
         named_shortly(row.id.as_str())?;
         if row.id.as_str().is_empty() || !self.part_ids.insert(row.id.clone()) {

@@ -87,6 +87,6 @@ pub trait Projects: Send + Sync + Debug {
         _request: ConsentRequest,
         _consent: ConsentAnswer,
     ) -> BoxFuture<'static, Result<(), String>> {
-        Box::pin(std::future::ready(Err("nobody keeps consent here".to_owned())))
+        Box::pin(std::future::ready(Err("this host does not store consent".to_owned())))
     }
 }

@@ -55,6 +55,6 @@ pub trait Surroundings: Send + Sync + Debug {
     /// The text of a skill after its front matter, or why it can't be read.
     fn skill_body(&self, skill: Arc<Skill>) -> BoxFuture<'static, Result<Arc<str>, String>> {
         let known = skill.body.get().cloned();
-        Box::pin(std::future::ready(known.ok_or_else(|| "nobody can read it here".to_owned())))
+        Box::pin(std::future::ready(known.ok_or_else(|| "this host can't read it".to_owned())))
     }
 }

@@ -119,7 +119,7 @@ fn real_type(data: &str, declared: &str, block: Option<Block>) -> Result<Option<
         (Some(Block::Image), Some(_)) if kind == Some(Kind::Image) => Ok(found),
         (Some(Block::Image), Some(other)) => Err(format!("is sent as an image, but it is {other}")),
         (Some(Block::Image), None) => {
-            Err("is no image that attache knows; send PNG, JPEG, WebP, GIF or BMP".to_owned())
+            Err("is not an image type that attache supports; send PNG, JPEG, WebP, GIF or BMP".to_owned())
         }
         (Some(Block::Audio), Some(other)) if kind != Some(Kind::Audio) => {
             Err(format!("is sent as audio, but it is {other}"))

@@ -39,7 +39,7 @@ impl Session {
             return Err(format!("`/{name}` takes no attachments; nothing was done."));
         }
         if input_hint.is_none() && !arguments.is_empty() {
-            return Err(format!("`/{name}` takes nothing behind it; nothing was done."));
+            return Err(format!("`/{name}` takes no arguments; it did nothing."));
         }
         Ok(action.clone())
     }

@@ -5,8 +5,8 @@ use super::{Session, SessionCommand, SessionProject};
 use crate::hub::HubError;
 use crate::ports::projects::{ConsentAnswer, ConsentRequest};
 
-const NO_NEED: &str =
-    "There is nothing to agree to: the project has no configuration of its own, or you trust it as it is.";
+const NO_NEED: &str = "Nothing needs your consent: the project has no configuration of its own, or you already \
+                       trust it as it is.";
 
 pub(crate) async fn trust(session: &mut Session, arguments: &str) -> Result<String, HubError> {
     let Some(projects) = session.hub.ports.projects.clone() else { return Ok(NO_NEED.to_owned()) };

@@ -19,7 +19,7 @@ use crate::turn::{FailureKind, TurnEnd};
 
 impl Session {
     pub(super) async fn end_crashed(&mut self, live: LiveRun, lease: LeaseAfter) {
-        let message = "internal error: the turn crashed; what it had said is kept".to_string();
+        let message = "internal error: the turn crashed; its text so far was saved".to_string();
         let end = TurnEnd::failed(FailureKind::Internal, message.clone());
         self.end_unclosed(live, &message, end, lease).await;
     }

@@ -240,7 +240,8 @@ impl Session {
         let unreadable =
             |reason: String| HubError::Invalid(format!("the skill `{}` can't be read: {reason}", skill.name));
         let surroundings = self.hub.ports.surroundings.as_ref();
-        let surroundings = surroundings.ok_or_else(|| unreadable("nobody can".to_owned()))?;
+        let surroundings =
+            surroundings.ok_or_else(|| unreadable("this host can't read skills".to_owned()))?;
         let body = surroundings.skill_body(skill.clone()).await.map_err(unreadable)?;
         let task = if task.is_empty() { String::new() } else { format!("\n\n{task}") };
         let text = format!("{}{task}", skill.block(&body));

@@ -15,7 +15,7 @@ use crate::ports::store::{PartRow, SeqSpan, SpanMessages};
 use crate::snapshot::{self, CallSnapshot};
 
 const UNREADABLE: &str = "its snapshot can't be read by this version";
-const CHILD_GONE: &str = "the session of its subagent is gone, and what it kept of files";
+const CHILD_GONE: &str = "its subagent's session and the file snapshots in it are gone";
 const CHILD_WORKS: &str = "its subagent was still at work";
 
 /// Everything visible in a session.

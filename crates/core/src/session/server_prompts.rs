@@ -47,7 +47,7 @@ impl Session {
         let arguments = match arguments(prompt, typed.arguments) {
             Ok(arguments) => arguments,
             Err(ArgumentMistake::TooMany) => {
-                let text = format!("`/{}` takes nothing behind it", prompt.command);
+                let text = format!("`/{}` takes no arguments", prompt.command);
                 return Err(HubError::Invalid(text));
             }
             Err(ArgumentMistake::Missing { name, given }) => {

@@ -65,7 +65,7 @@ async fn named(session: &Session, wanted: &str) -> Result<PromptPlace, HubError>
     let mut prompts = session.last_prompts(number.min(PROMPTS_LISTED)).await?;
     if number == 0 || number > prompts.len() {
         return Err(HubError::Invalid(format!(
-            "there is no prompt {number}: 1 is the last one, and there are {}; older ones go by their id",
+            "there is no prompt {number}: the list has {} (1 is the latest); name older ones by their id",
             prompts.len()
         )));
     }

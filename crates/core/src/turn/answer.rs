@@ -64,17 +64,17 @@ fn nobody(about: &About, planned: Option<&Planned>) -> String {
             planned.map_or_else(|| refusal.clone(), |planned| planned.untouched(&refusal))
         }
         About::Questions(_) => {
-            "no one is connected who could answer; use your judgement and say what you assumed, or ask in your text and end \
+            "no connected person can answer; use your judgement and say what you assumed, or ask in your text and end \
              your turn"
                 .to_owned()
         }
-        About::ModeSwitch(_) => "no one is connected who could switch the mode".to_owned(),
+        About::ModeSwitch(_) => "no connected person can switch the mode".to_owned(),
     }
 }
 
 /// Why a call does not run that a person would have to allow if there is no person.
 pub(super) fn nobody_allows(why: &str) -> String {
-    format!("refused because {why}; no one is connected who could allow it")
+    format!("refused because {why}; no connected person can allow it")
 }
 
 impl Turn {
@@ -102,9 +102,9 @@ impl Turn {
                 Gate::Ask(self.ask_about(call, self.approval_id(call), about))
             }
             (Some(_), People::Absent | People::OnlyAProgram) => {
-                Gate::Refused("no one is connected who could switch the mode".to_owned())
+                Gate::Refused("no connected person can switch the mode".to_owned())
             }
-            (None, _) => Gate::Refused("there is no other mode here that could go on".to_owned()),
+            (None, _) => Gate::Refused("this session has no other mode to switch to".to_owned()),
         }
     }
 

@@ -79,7 +79,7 @@ impl TurnContext {
         let matter = Matter { tool: &permission, effect: Effect::Mutates, accesses: &[] };
         let containment = &self.hub.ports.settings.containment;
         let verdict = self.permissions.judged(containment, &matter).verdict;
-        let nobody = "no one is connected who could allow it";
+        let nobody = "no connected person can allow it";
         let (action, refusal) = match (verdict.action, self.hub.ports.settings.people) {
             (Action::Ask, People::Absent) => (Action::Deny, nobody.to_owned()),
             (action @ (Action::Ask | Action::Allow | Action::Deny), _) => (action, verdict.refusal()),

@@ -147,8 +147,7 @@ impl Turn {
         };
         let mut judged = self.judged(planned);
         judged.verdict = verdict(Action::Ask, &word);
-        let refusal =
-            planned.untouched("a hook wants somebody to be asked, and no one is connected who could");
+        let refusal = planned.untouched("a hook wants a person to decide, but no person is connected");
         self.calls[index].decision = Some(judged.verdict.clone());
         match self.hub.ports.settings.people {
             People::Present | People::OnlyAProgram => {

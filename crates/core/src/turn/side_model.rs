@@ -50,7 +50,7 @@ impl TurnSideModel {
     }
 
     async fn answer(self, permit: Permit, question: SideQuestion) -> Result<SideAnswer, String> {
-        let client = self.client.as_ref().ok_or("nobody is there to be asked")?;
+        let client = self.client.as_ref().ok_or("no client is connected to ask the user")?;
         match client.permit(permit).await {
             Ok(PermitAnswer::Allowed) => {}
             Ok(PermitAnswer::Refused) => return Err("the user refused".to_owned()),

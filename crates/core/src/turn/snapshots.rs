@@ -52,7 +52,7 @@ impl CallSnapshots {
         }
         self.put(&CallSnapshot {
             title: self.title.clone(),
-            uncovered: Some("nobody knows what this tool changes".to_owned()),
+            uncovered: Some("it is unknown what this tool changes".to_owned()),
             ..CallSnapshot::default()
         })
         .map(drop)

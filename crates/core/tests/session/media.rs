@@ -143,7 +143,11 @@ async fn the_content_of_a_file_decides_what_it_is() {
     }
     for (block, data, said) in [
         (Block::Image, "JVBERi0xLjc=", "prompt[1]: is sent as an image, but it is application/pdf"),
-        (Block::Image, "AAAA", "prompt[1]: is no image that attache knows; send PNG, JPEG, WebP, GIF or BMP"),
+        (
+            Block::Image,
+            "AAAA",
+            "prompt[1]: is not an image type that attache supports; send PNG, JPEG, WebP, GIF or BMP",
+        ),
     ] {
         let refused = refusal(answer(session.prompt(with("look", Some(block), "image/png", data))).await);
         assert_eq!(refused, said);

@@ -58,8 +58,7 @@ async fn a_client_without_a_person_denies_as_a_headless_host_does() {
     let call = &tools_of(parts)[0];
     assert_eq!(call.state, ToolState::OutputDenied);
     let reason = call.approval.as_ref().and_then(|approval| approval.reason.as_deref());
-    let told =
-        "refused because it changes a file; no one is connected who could allow it. Nothing was changed";
+    let told = "refused because it changes a file; no connected person can allow it. Nothing was changed";
     assert_eq!(reason, Some(told));
     // Nobody decided: it is not told as a person's word.
     assert_ne!(decision(&world, session.id())["by"], "person");

@@ -146,7 +146,7 @@ async fn what_a_command_can_not_take_is_refused_and_nothing_is_done() {
     assert_eq!(end_of(session.prompt(with_more)).await, finished());
     assert_eq!(last_answer(&world, &session), "`/mode` takes no attachments; nothing was done.");
     assert_eq!(say(&session, "/help me").await, finished());
-    assert_eq!(last_answer(&world, &session), "`/help` takes nothing behind it; nothing was done.");
+    assert_eq!(last_answer(&world, &session), "`/help` takes no arguments; it did nothing.");
     assert_eq!(session.attach(None, AttachFrom::Now).await.unwrap().chosen.agent, "build");
 }
 

@@ -137,7 +137,7 @@ async fn where_only_a_program_answers_the_model_knows_that_nobody_is_there() {
     assert_eq!(client.asked().len(), 1, "it counts what was not permitted");
     let tools = tools_of(&world.answers(session.id())[0]);
     let told = serde_json::to_string(&Part::Tool(Box::new(tools[0].clone()))).unwrap();
-    assert!(told.contains("no one is connected who could allow it"), "{told}");
+    assert!(told.contains("no connected person can allow it"), "{told}");
     assert!(tools[1].error_text.as_ref().unwrap().contains("this session ends with your turn"), "{tools:?}");
     let request = &world.model.requests()[0];
     let task = request.tools.iter().find(|tool| &*tool.id == "task").unwrap();

@@ -37,7 +37,7 @@ const EDITABLE: &str = "editable";
 const ONCE: &str = "once";
 
 const REJECTED: &str = "the user rejected this call";
-const NOBODY: &str = "no one is connected who could allow it";
+const NOBODY: &str = "no connected person can allow it";
 
 impl ForeignTurn {
     /// Judges a question of the run. What a person has to decide waits until the run does.

@@ -26,8 +26,7 @@ struct FinishedPlan {
 
 const EXAMPLE: &str = r#"{"plan":"1. Add a test to `src/a.rs`.\n2. …"}"#;
 
-const REFUSAL: &str =
-    "plan_exit: no one is connected who could switch the mode. End your turn with the plan.";
+const REFUSAL: &str = "plan_exit: no connected person can switch the mode. End your turn with the plan.";
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     arguments::spec::<FinishedPlan>(PLAN_EXIT, ToolKind::SwitchMode, Effect::SessionOnly, Visibility::Shown)

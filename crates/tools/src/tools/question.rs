@@ -46,7 +46,7 @@ const EXAMPLE: &str =
 
 /// The answer if there is no user, because only then the tool itself runs.
 const REFUSAL: &str =
-    "question: no one is connected who could answer. Use your judgement, say what you assumed, and go on.";
+    "question: no connected person can answer. Use your judgement, say what you assumed, and go on.";
 
 static SPEC: LazyLock<ToolSpec> = LazyLock::new(|| {
     arguments::spec::<Input>("question", ToolKind::Other, Effect::ReadOnly, Visibility::Shown)

@@ -18,7 +18,7 @@ pub(crate) enum GetError {
     Scheme(String),
     #[error("an address with a user name is not fetched; its host would be {0}")]
     Credentials(String),
-    #[error("{host} is not fetched, whatever is granted: it is {reason}")]
+    #[error("{host} can't be fetched, and no grant changes that: it is {reason}")]
     Closed { host: String, reason: &'static str },
     #[error("{host} is not fetched: its address {address} is {reason}, not of the public internet; {way_on}")]
     Refused { host: String, address: IpAddr, reason: &'static str, way_on: &'static str },

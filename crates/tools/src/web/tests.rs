@@ -98,7 +98,7 @@ async fn no_private_address_is_dialled_however_it_is_written() {
     }
     for host in CLOSED {
         let error = fetch(&Fake::new(&[&[PUBLIC]]), &format!("http://{host}:{port}/")).await.unwrap_err();
-        assert!(error.contains("is not fetched, whatever is granted"), "{host}: {error}");
+        assert!(error.contains("can't be fetched, and no grant changes that"), "{host}: {error}");
     }
     for addresses in [&["10.0.0.1"][..], &[PUBLIC, "169.254.169.254"], &["::ffff:127.0.0.1"], &["fd00::1"]] {
         let error = fetch(&Fake::new(&[addresses]), &format!("http://site.test:{port}/")).await.unwrap_err();
@@ -128,7 +128,7 @@ async fn the_users_word_opens_no_public_name_and_nothing_that_is_closed() {
     for host in CLOSED {
         let error =
             fetch_granted(&Fake::new(&[&[PUBLIC]]), &format!("http://{host}:{port}/")).await.unwrap_err();
-        assert!(error.contains("is not fetched, whatever is granted"), "{host}: {error}");
+        assert!(error.contains("can't be fetched, and no grant changes that"), "{host}: {error}");
     }
     for (name, addresses, expected) in [
         ("site.test", &["127.0.0.1"][..], "the name is public"),
@@ -163,7 +163,7 @@ async fn a_granted_host_leads_to_no_other_own_host() {
     let server = HttpServer::in_order([to("http://169.254.169.254/latest")]).await;
     let url = format!("http://nas.local:{}/", server.port());
     let error = fetch_granted(&Fake::new(&[&[OWN]]), &url).await.unwrap_err();
-    assert_eq!(error, "169.254.169.254 is not fetched, whatever is granted: it is link-local");
+    assert_eq!(error, "169.254.169.254 can't be fetched, and no grant changes that: it is link-local");
     // Each hop is resolved and judged again.
     let server = HttpServer::in_order([to("/again"), Answer::new(200, "text/plain", "secret")]).await;
     let url = format!("http://nas.local:{}/", server.port());

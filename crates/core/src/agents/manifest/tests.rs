@@ -173,7 +173,7 @@ fn what_is_wrong_is_refused_with_its_line() {
             "`description` is missing: what the agent is for; is `descripton`",
         ),
         ("---\ndescription: d\nmoed: all\n---\nx", 3, "is `moed` a slip of it?"),
-        ("---\nmode: primary\ndescription: x\n---\n\n", 5, "there is no prompt"),
+        ("---\nmode: primary\ndescription: x\n---\n\n", 5, "the prompt is missing"),
         ("---\nmode: primary\n", 1, "no end"),
     ];
     for (text, line, problem) in whole {

@@ -338,7 +338,7 @@ mod tests {
             (
                 lines,
                 "@@ -3 +3 @@\n-c\n+C\n@@ -1,0 +2 @@\n+x\n",
-                "adds behind line 1, which lies before the end of hunk 1",
+                "adds after line 1, which lies before the end of hunk 1",
             ),
             (lines, "@@ -9,0 +10 @@\n+x\n", "the file has only 5 lines"),
             // The end of the file.
@@ -352,12 +352,12 @@ mod tests {
             (
                 "x\nx\n",
                 "@@\n-x\n+z\n",
-                "more than once, at lines 1, 2; add context, or a line that stands before",
+                "more than once, at lines 1, 2; add context, or put a preceding line after",
             ),
             (
                 "a\nx\nx\n",
                 "@@\n-a\n+A\n@@\n-x\n+z\n",
-                "more than once behind the hunks before it, at lines 2, 3",
+                "more than once after the previous hunks, at lines 2, 3",
             ),
         ] {
             let error = enveloped(old, hunks).unwrap_err();

@@ -47,10 +47,10 @@ impl Misfit {
                 format!("its old lines do not occur in the file{nearest}")
             }
             Self::Several { places, said } => {
-                let behind = if taken.is_empty() { "" } else { " behind the hunks before it" };
+                let behind = if taken.is_empty() { "" } else { " after the previous hunks" };
                 let unclear = match said {
                     NamedPlace::Line => ", and none is where it says; add context or correct the line number",
-                    NamedPlace::Nothing => "; add context, or a line that stands before them after `@@`",
+                    NamedPlace::Nothing => "; add context, or put a preceding line after `@@`",
                 };
                 format!("its old lines occur more than once{behind}, at {}{unclear}", listed(places))
             }
@@ -81,7 +81,7 @@ impl Misfit {
                 quoted(anchor)
             ),
             Self::EarlyAnchor { anchor, at, from } => format!(
-                "its `@@` names {} (line {}), which stands before line {}, where the search begins behind the hunks \
+                "its `@@` names {} (line {}), which stands before line {}, where the search begins after the hunks \
                  and `@@` lines above it; put the hunks in the order of the file",
                 quoted(anchor),
                 at + 1,
@@ -101,7 +101,7 @@ impl Misfit {
             },
             Self::BehindTheEnd { lines } => format!("the file has only {}", counted(*lines, "line")),
             Self::WithinHunks { at } => {
-                let place = if *at == 0 { "before line 1".to_owned() } else { format!("behind line {at}") };
+                let place = if *at == 0 { "before line 1".to_owned() } else { format!("after line {at}") };
                 format!(
                     "it adds {place}, which lies before the end of hunk {}; put the hunks in the order of the \
                      file, or make one of the two",

@@ -15,7 +15,7 @@ use crate::snapshots::{left_at, of_path};
 /// Programs that change the files they name and no others.
 const PLAIN_WRITERS: &[&str] = &["cp", "ln", "mv", "rm", "tee", "touch", "truncate", "unlink"];
 
-const UNKNOWN: &str = "nobody knows which files a command like this changes";
+const UNKNOWN: &str = "it is unknown which files such a command changes";
 const BACKGROUND: &str = "it runs in the background";
 
 /// A command whose files are kept.

@@ -118,8 +118,8 @@ mod tests {
     fn white_space_within_a_line_counts_too() {
         assert_eq!(
             nearest("x  =\u{a0}1\n", "x  = 1\n"),
-            "; only white space differs: line 1 is `x  =\u{a0}1`, where behind `x  =` the line has 1 U+00A0 and `old_string` \
-             1 space"
+            "; only white space differs: line 1 is `x  =\u{a0}1`, where after `x  =` the file has 1 U+00A0, but \
+             `old_string` has 1 space"
         );
     }
 

@@ -30,7 +30,7 @@ pub(super) fn difference(line: &str, wanted: &str) -> Option<String> {
         (_, false) => {
             let word = line[..start].trim_start();
             let word = &word[word.ceil_char_boundary(word.len().saturating_sub(WORD_BYTES))..];
-            format!("behind `{word}` the line has {file} and `old_string` {given}")
+            format!("after `{word}` the file has {file}, but `old_string` has {given}")
         }
     })
 }
