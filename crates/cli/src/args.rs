@@ -94,7 +94,7 @@ pub(crate) enum CliCommand {
         after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"
     )]
     Completions {
-        /// Which shell
+        /// Shell to write completions for
         shell: Shell,
     },
     /// Write the manual pages into a directory
@@ -104,7 +104,7 @@ pub(crate) enum CliCommand {
         after_help = "Example:\n  attache manual ~/.local/share/man/man1"
     )]
     Manual {
-        /// Where to; made if it is missing
+        /// Target directory; created if missing
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
@@ -155,7 +155,7 @@ pub(crate) struct SessionArgs {
     /// What runs without a question
     #[arg(long, value_name = "LEVEL", value_parser = ["ask", "edits", "all"])]
     pub(crate) approval: Option<String>,
-    /// How commands are confined
+    /// How to confine commands
     #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"])]
     pub(crate) sandbox: Option<String>,
 }
@@ -168,7 +168,7 @@ pub(crate) struct InitArgs {
     /// Print what to add instead of adding it
     #[arg(long, requires = "editor")]
     pub(crate) print: bool,
-    /// Write what is shown without asking
+    /// Write the change without asking
     #[arg(long, requires = "editor", conflicts_with = "print")]
     pub(crate) yes: bool,
 }
@@ -182,7 +182,7 @@ pub(crate) struct TrustArgs {
     /// Trust what is shown without asking
     #[arg(long, conflicts_with_all = ["revoke", "list"])]
     pub(crate) yes: bool,
-    /// Do not trust the project any more
+    /// Stop trusting the project
     #[arg(long, conflicts_with = "list")]
     pub(crate) revoke: bool,
     /// Show which projects you trust

@@ -41,7 +41,7 @@ pub(crate) async fn run(sources: &Sources, args: &AcpArgs) -> Result<ExitCode> {
     let server = match reach(sources).await {
         Ok(Ok(server)) => server,
         Ok(Err(other)) => {
-            answer::note(&format!("attache: {other}; this one has an agent of its own"));
+            answer::note(&format!("attache: {other}; this process starts its own agent"));
             return acp::run(sources, args).await;
         }
         Err(error) => {
@@ -73,7 +73,7 @@ pub(crate) async fn address(sources: &Sources) -> Result<Option<ServerAddress>> 
     match find_or_start(sources, &files).await? {
         SharedServer::Server(address) => Ok(Some(address)),
         SharedServer::Other(why) => {
-            answer::note(&format!("attache: {why}; this one has an agent of its own"));
+            answer::note(&format!("attache: {why}; this process starts its own agent"));
             Ok(None)
         }
     }

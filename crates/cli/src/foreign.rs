@@ -238,7 +238,7 @@ fn named(words: &[String], sessions: &[ForeignSession]) -> Result<Vec<ForeignSes
             (Some(session), ..) | (None, Some(session), None) => session,
             (None, Some(_), Some(_)) => bail!("several sessions begin with {}", legible_line(word)),
             (None, None, _) => {
-                bail!("there is no session {}: `attache import` without one lists them", legible_line(word))
+                bail!("there is no session {}: run `attache import` to list them", legible_line(word))
             }
         };
         if chosen.iter().all(|known| known.id != session.id) {

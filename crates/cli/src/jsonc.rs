@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) enum JsoncError {
     #[error("line {line}: {what}")]
     Invalid { line: usize, what: String },
-    #[error("`{0}` is no object there")]
+    #[error("`{0}` is not an object in this file")]
     NoObject(String),
 }
 

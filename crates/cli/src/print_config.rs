@@ -335,7 +335,7 @@ fn key_state(standing: &Standing<'_>) -> String {
         ProviderState::Scripted => "none needed".to_owned(),
         ProviderState::Ready(Some(key)) => format!("from {key}"),
         ProviderState::Ready(None) | ProviderState::PerhapsRunning => {
-            format!("none, and none needed; to give one, {}", how_to_get_a_key(standing.provider))
+            format!("none needed; to use one, {}", how_to_get_a_key(standing.provider))
         }
         ProviderState::NoKey | ProviderState::NoAddress => {
             format!("none; {}", how_to_get_a_key(standing.provider))

@@ -161,7 +161,7 @@ impl HostProjects {
         let loaded = self.agents.load(trusted);
         let file = format!("{id}.md");
         if let Some(problem) = loaded.left_out.iter().find(|line| line.contains(&format!("/{file}: "))) {
-            return format!("the agent `{id}` is left out: {problem}");
+            return format!("skipped the agent `{id}`: {problem}");
         }
         let is_its_file =
             |path: &Path| PROJECT_AGENTS.iter().any(|directory| path == Path::new(directory).join(&file));

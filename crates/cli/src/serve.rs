@@ -149,7 +149,7 @@ async fn until_end(
     tokio::select! {
         () = signals.next() => {}
         () = place.until_idle(server, agent.hub(), sources.config.serve.idle.value) => {
-            tracing::info!("nobody needs the server");
+            tracing::info!("no client has used the server for a while; it ends");
         }
     }
     place.withdraw();
@@ -262,8 +262,9 @@ async fn listen_nearby() -> Result<HttpListener> {
         match HttpListener::bind(address(port)).await {
             Ok(listener) => return Ok(listener),
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {
-                let holder = platform::holder_of(address(port)).unwrap_or_else(|| "somebody".to_owned());
-                answer::note(&format!("attache: port {port} is held by {holder}; trying the next"));
+                let holder =
+                    platform::holder_of(address(port)).unwrap_or_else(|| "another program".to_owned());
+                answer::note(&format!("attache: {holder} uses port {port}; trying the next"));
             }
             Err(error) => return Err(error).with_context(|| format!("can't listen on {}", address(port))),
         }

@@ -29,7 +29,7 @@ pub(crate) async fn run(sources: &Sources, arguments: &UsageArgs) -> Result<()> 
         return Ok(answer::write_painted(&text)?);
     }
     if sums.is_empty() {
-        answer::note("nothing was used yet, as far as the models have told");
+        answer::note("no model has reported any usage yet");
         return Ok(());
     }
     Ok(answer::write_painted(&table(&sums, arguments.by, Paint::for_answers())?)?)

@@ -29,19 +29,19 @@ pub(crate) struct ChatArgs {
     /// Add a file to the prompt
     #[arg(long, value_name = "FILE", requires = "print")]
     pub(crate) attach: Vec<PathBuf>,
-    /// The answer has to be JSON that fits
+    /// Require an answer in JSON that matches this schema
     #[arg(long, value_name = "FILE", requires = "print")]
     pub(crate) schema: Option<PathBuf>,
-    /// Model calls at most
+    /// Stop after this many model calls
     #[arg(long, value_name = "N", conflicts_with = "agent_command")]
     pub(crate) max_steps: Option<u32>,
-    /// Dollars at most
+    /// Stop at this cost in dollars
     #[arg(long, value_name = "USD", value_parser = dollars, requires = "print")]
     pub(crate) max_cost: Option<f64>,
     /// What runs without a question
     #[arg(long, value_name = "LEVEL", value_parser = ["ask", "edits", "all"], conflicts_with = "agent_command")]
     pub(crate) approval: Option<String>,
-    /// What is permitted beyond that, in this run
+    /// Also allow this in this run
     #[arg(long, value_name = "RULE", value_parser = allowed, conflicts_with = "agent_command")]
     pub(crate) allow: Vec<AllowedAccess>,
     /// Model
@@ -50,7 +50,7 @@ pub(crate) struct ChatArgs {
     /// Agent
     #[arg(long, value_name = "ID")]
     pub(crate) agent: Option<String>,
-    /// How commands are confined
+    /// How to confine commands
     #[arg(long, value_name = "LEVEL", value_parser = ["auto", "require", "off"], conflicts_with = "agent_command")]
     pub(crate) sandbox: Option<String>,
     /// Work in this directory
@@ -68,7 +68,7 @@ pub(crate) struct ChatArgs {
         conflicts_with_all = ["agent_command", "max_steps", "approval", "allow", "sandbox"]
     )]
     pub(crate) connect: Option<ServerAddress>,
-    /// Talk to the server that editors with --shared have
+    /// Talk to the server shared by editors (`attache acp --shared`)
     #[arg(long, conflicts_with_all = ["agent_command", "connect", "max_steps", "approval", "allow", "sandbox"])]
     pub(crate) shared: bool,
     /// Write the ACP traffic to this file
@@ -86,13 +86,13 @@ const HELP: &str = "\
   -c, --continue         Go on with the latest session of this directory
   -r, --resume [ID]      Go on with a session: the beginning of its id, `latest`, or choose one
       --attach FILE      With -p: add a file to the prompt; may be repeated
-      --schema FILE      With -p: the answer has to be JSON that fits this JSON Schema
+      --schema FILE      With -p: require an answer in JSON that matches this JSON Schema
       --max-steps N, --max-cost USD   Stop after so many model calls; with -p: at such a cost
       --approval LEVEL   What runs without a question: ask, edits or all
       --allow RULE       Permit more in this run: 'bash:cargo test *'; may be repeated
       --model P/M        Model, as `attache models` names it
       --agent ID         Agent: build, plan or one of yours
-      --sandbox LEVEL    How commands are confined: auto, require or off
+      --sandbox LEVEL    How to confine commands: auto, require or off
       --cwd DIR          Work there
       --plain            Write lines only, each once: for screen readers
       --agent-command C  Talk to this ACP agent instead: 'goose acp'

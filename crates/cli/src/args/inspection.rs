@@ -43,7 +43,7 @@ pub(crate) struct ImportArgs {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(after_help = "Example:\n  attache import claude --all")]
 pub(crate) struct ForeignArgs {
-    /// Whose sessions; of every agent that is found if left out
+    /// Agent whose sessions to import; all found agents if left out
     #[arg(value_enum)]
     pub(crate) agent: Option<ForeignName>,
     /// Take over these: numbers in the list, or beginnings of ids; with --files, names
@@ -82,7 +82,7 @@ pub(crate) enum ForeignName {
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Example:\n  attache usage --by model --since 2026-03-01")]
 pub(crate) struct UsageArgs {
-    /// What is summed up together
+    /// Group by
     #[arg(long, value_enum, default_value_t = UsageBy::Day)]
     pub(crate) by: UsageBy,
     /// Only from this day on, in your time zone

@@ -91,7 +91,7 @@ pub(crate) struct McpLoginArgs {
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct McpAddArgs {
-    /// What to call it; left out with --json that names its servers
+    /// Name of the server; leave it out if --json names its servers
     #[arg(required_unless_present = "json")]
     pub(crate) name: Option<String>,
     /// A variable for its program; ${NAME} as the value refers to one of yours

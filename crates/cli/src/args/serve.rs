@@ -22,13 +22,13 @@ pub(crate) struct ServeArgs {
     /// Be the shared server of this home; `attache acp --shared` starts it
     #[arg(long, hide = true, conflicts_with_all = ["listen", "show_token", "new_token"])]
     pub(crate) daemon: bool,
-    /// Print a new token for somebody else, then exit
+    /// Print a new token for another client, then exit
     #[arg(long, conflicts_with = "show_token")]
     pub(crate) new_token: bool,
     /// Print a link that logs a browser in to the page, once
     #[arg(long, conflicts_with = "show_token")]
     pub(crate) open: bool,
-    /// Print the token that clients have to bring, then exit
+    /// Print the token that clients need, then exit
     #[arg(long)]
     pub(crate) show_token: bool,
 }

@@ -110,10 +110,7 @@ impl FileReader<'_> {
             let origin = self.origin(table, name);
             let is_known = !unknown_here(&path);
             if self.scope == FileScope::Project && is_known && !PROJECT_KEYS.contains(&path.as_str()) {
-                self.refuse(
-                    origin,
-                    format!("`{path}` can't be set by a project; a project may set {PROJECT_MAY}"),
-                );
+                self.refuse(origin, format!("a project can't set `{path}`; it may set {PROJECT_MAY}"));
             } else if let Some(key) = KEYS.iter().find(|key| key.path == path) {
                 match item.as_value().cloned().or_else(|| in_line(item)) {
                     Some(value) => {

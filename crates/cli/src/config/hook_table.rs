@@ -187,7 +187,8 @@ impl FileReader<'_> {
             return Some(Sourced { value: HookHold::Sandbox, origin: SettingOrigin::Default });
         }
         if self.scope == FileScope::Project {
-            let message = format!("`{}.sandbox` can't be set by a project: its hooks are held", table.path);
+            let message =
+                format!("a project can't set `{}.sandbox`: its hooks always run in the sandbox", table.path);
             self.refuse(self.origin(table.entries, "sandbox"), message);
             return None;
         }

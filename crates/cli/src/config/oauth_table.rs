@@ -39,7 +39,7 @@ impl FileReader<'_> {
         let allow = self.entry(&path, entries, "allow_private", "true or false", Item::as_bool);
         let allow = allow.filter(|allow| allow.value);
         if let (FileScope::Project, Some(allow)) = (self.scope(), &allow) {
-            let message = format!("`{path}.allow_private` can't be set by a project");
+            let message = format!("a project can't set `{path}.allow_private`");
             self.refuse(allow.origin.clone(), message);
         }
         OAuthSettings {

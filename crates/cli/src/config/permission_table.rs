@@ -49,7 +49,7 @@ impl FileReader<'_> {
         self.unknown_keys(&table.path, table.entries, &RULE_KEYS, &RULE_KEYS);
         let permission = self.permission(table);
         let pattern = match table.entries.contains_key("pattern") {
-            true => self.rule_text(table, "pattern", "a text, in which `*` stands for anything"),
+            true => self.rule_text(table, "pattern", "a text; `*` matches anything"),
             false => Some(Sourced { value: "*".to_owned(), origin: SettingOrigin::Default }),
         };
         let action = self.action(table);

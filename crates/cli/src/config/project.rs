@@ -194,7 +194,7 @@ mod tests {
         ] {
             let error = of_project(&own, &format!("\n{text}")).unwrap_err();
             let place = error.strip_prefix("/w/.attache/config.toml:").unwrap_or_else(|| panic!("{error}"));
-            assert!(place.starts_with(['2', '3']) && place.contains("can't be set by a project"), "{error}");
+            assert!(place.starts_with(['2', '3']) && place.contains("a project can't set "), "{error}");
         }
         for (text, words) in [
             ("modle = 1", "did you mean `model`?"),

@@ -119,7 +119,7 @@ fn a_bad_configuration_is_answered_with_file_line_and_the_way_out() {
         ),
         (
             "[[permissions]]\npermission = \"bash\"\npattern = 7\naction = \"deny\"",
-            "~/config.toml:3: `permissions[1].pattern` must be a text, in which `*` stands for anything, found the number 7",
+            "~/config.toml:3: `permissions[1].pattern` must be a text; `*` matches anything, found the number 7",
         ),
         (
             "[[permissions]]\npermission = \"todo\"\npattern = \"x\"\naction = \"deny\"",
@@ -1068,7 +1068,7 @@ fn a_project_says_nothing_about_telemetry() {
     let config = Place::with("").load().unwrap();
     let text = "[telemetry]\nendpoint = \"http://evil\"\n";
     let told = config.of_project(Path::new("/w/.attache/config.toml"), text).unwrap_err().to_string();
-    assert!(told.contains("config.toml:1: `telemetry` can't be set by a project"), "{told}");
+    assert!(told.contains("config.toml:1: a project can't set `telemetry`"), "{told}");
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl FileReader<'_> {
             if let Some(other) = config.webhooks.iter().find(|known| known.secret.value == *variable) {
                 // A signature does not say which webhook it is for.
                 let message = format!(
-                    "`{}.secret_env` is {variable}, as `{}.secret_env` is: each hook needs a secret of its own",
+                    "`{}.secret_env` is {variable}, as `{}.secret_env` is: each webhook needs its own secret",
                     table.path, other.trigger.path
                 );
                 self.refuse(webhook.secret.origin.clone(), message);

@@ -51,7 +51,7 @@ pub(crate) enum KeyringError {
     Locked,
     #[error("the keyring holds no such key")]
     NoSuchKey,
-    #[error("the keyring has not been set up: nothing in it can keep keys")]
+    #[error("the keyring is not set up and can't store keys yet")]
     NoCollection,
     #[error("the keyring failed: {0}")]
     Failed(String),

@@ -21,7 +21,7 @@ pub(super) enum TalkError {
     Line { line: usize, what: String },
     #[error("{0}")]
     Form(String),
-    #[error("it holds no conversation")]
+    #[error("the file contains no conversation")]
     Empty,
 }
 

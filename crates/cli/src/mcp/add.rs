@@ -117,7 +117,7 @@ fn address(args: &McpAddArgs, url: &str) -> Result<ServerTransport> {
         );
     }
     if let Some(word) = args.line.iter().skip_while(|word| *word != url).nth(1) {
-        bail!("an address takes no arguments, and there is `{}` behind it", legible_line(word));
+        bail!("an address takes no arguments; remove `{}`", legible_line(word));
     }
     let headers = args.header.iter().map(|header| pair("--header", header, ':')).collect::<Result<_>>()?;
     let url = url.to_owned();

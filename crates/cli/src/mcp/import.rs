@@ -54,9 +54,9 @@ pub(super) fn run(sources: &Sources, file: Option<&Path>, consent: ImportConsent
         for entry in entries {
             let name = legible_line(&entry.name);
             if let ServerTransport::Unusable(problem) = &entry.transport {
-                answer::note(&format!("attache: {name} is left out: {}", legible_line(problem)));
+                answer::note(&format!("attache: skipped {name}: {}", legible_line(problem)));
             } else if known.contains(&entry.name) {
-                answer::note(&format!("attache: {name} of {} is left out: you have one", file.display()));
+                answer::note(&format!("attache: skipped {name} of {}: you have one", file.display()));
             } else {
                 known.push(entry.name.clone());
                 new.push((file.clone(), entry));

@@ -37,7 +37,7 @@ pub(crate) fn shown(
         text.push('\n');
     }
     let mut runs: Vec<String> =
-        hooks_of(found).iter().map(|hook| format!("runs by itself at {hook}\n")).collect();
+        hooks_of(found).iter().map(|hook| format!("runs without asking at {hook}\n")).collect();
     // Changes of servers come first.
     if changes.is_none() {
         let servers = told::servers_of(found);

@@ -58,7 +58,7 @@ pub(super) fn make_token(config_file: &Path) -> Result<()> {
     let token = BearerToken::generate()?;
     answer::write(&format!("{}\n", token.as_str()))?;
     answer::note(&format!(
-        "attache: this is shown once; to let it in, write into {}, under a name of your choice:\n\n\
+        "attache: this token is shown once; to accept it, add to {}, under a name of your choice:\n\n\
          [serve.tokens.NAME]\nhash = \"{}\"\nscope = \"talk\"   # or \"read\", or \"all\"",
         config_file.display(),
         TokenDigest::of(&token)

@@ -126,7 +126,7 @@ async fn notices_are_told_without_a_terminal_and_are_in_the_object() {
     // It is named where it was asked for.
     let ran = chat(&home, &["-p", "look", "--agent", "bad"]).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
-    assert!(ran.told.contains("the agent `bad` is left out: ") && ran.told.contains("line 2"), "{ran:?}");
+    assert!(ran.told.contains("skipped the agent `bad`: ") && ran.told.contains("line 2"), "{ran:?}");
 }
 
 /// Nothing can be written: one sentence, with the way out.

@@ -69,7 +69,7 @@ async fn nothing_used_is_said_so() {
     let home = Home::new(env!("CARGO_BIN_EXE_attache"), PRICED);
     let output = run(&home, &["usage"]).await;
     assert_eq!((output.status.code(), output.stdout.len()), (Some(0), 0));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nothing was used yet"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no model has reported any usage yet"));
     assert_eq!(run(&home, &["usage", "--json"]).await.stdout, b"[]\n");
 }
 

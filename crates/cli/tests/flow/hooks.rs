@@ -148,7 +148,7 @@ async fn a_hook_of_a_project_runs_only_with_consent_and_only_held() {
     assert!(!ran.exists(), "nobody consented");
 
     let shown = trust(&["--yes"]).await;
-    assert!(shown.contains("runs by itself at turn-end: .attache/hooks/end.sh\n"), "{shown}");
+    assert!(shown.contains("runs without asking at turn-end: .attache/hooks/end.sh\n"), "{shown}");
     assert!(shown.contains("--- .attache/hooks/end.sh\n#!/bin/sh\ntouch ran"), "{shown}");
     let received = turn(&home, &[]).await;
     assert!(ran.exists() && !outside.path().join("left").exists(), "{received}");
@@ -162,7 +162,7 @@ async fn a_hook_of_a_project_runs_only_with_consent_and_only_held() {
     trust(&["--yes"]).await;
     let received = turn(&home, &[]).await;
     assert!(!ran.exists(), "nothing of a file with mistakes counts");
-    assert!(received.contains("config.toml:4: `hooks[1].sandbox` can't be set by a project"), "{received}");
+    assert!(received.contains("config.toml:4: a project can't set `hooks[1].sandbox`"), "{received}");
 }
 
 /// However the same is written, what runs by itself is told before it is agreed to.
@@ -176,7 +176,7 @@ async fn what_a_project_would_run_is_told_in_any_spelling() {
     let output = home.command().arg("trust").arg(home.workspace()).output().await.unwrap();
     let shown = String::from_utf8(output.stdout).unwrap() + &String::from_utf8_lossy(&output.stderr);
     for line in [
-        "runs by itself at turn-end: .attache/hooks/end.sh\n",
+        "runs without asking at turn-end: .attache/hooks/end.sh\n",
         "MCP server local: command = [\"./server\", \"--all\"]\n",
         "MCP server other: http://127.0.0.1:1/mcp",
     ] {

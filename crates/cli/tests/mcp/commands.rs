@@ -141,7 +141,7 @@ async fn what_can_not_be_meant_is_refused_and_named() {
         (&["add", "a", "--header", "KEY", "https://x"], "--header takes NAME:VALUE, not `KEY`"),
         (&["add", "a", "--transport", "sse", "python3"], "`python3` is a program"),
         (&["add", "a", "srv", "--env", "TOKEN=canary"], "attache mcp add --env TOKEN=… a srv …"),
-        (&["add", "a", "https://x/mcp", "more"], "an address takes no arguments, and there is `more`"),
+        (&["add", "a", "https://x/mcp", "more"], "an address takes no arguments; remove `more`"),
         (&["add", "a", "https://x/mcp", "--env", "A=b"], "an address takes no variables"),
         (&["serve", "--listen", "7733"], "write 127.0.0.1:7733"),
     ] {

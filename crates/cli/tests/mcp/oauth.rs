@@ -566,7 +566,7 @@ async fn what_is_said_of_a_login_in_a_file_is_checked_and_its_secret_not_shown()
     let (ok, out, err) = run(&home, &["trust", "--yes"]).await;
     assert!(ok, "{out}{err}");
     let out = listed(&home).await;
-    assert!(out.contains("`mcp.theirs.oauth.allow_private` can't be set by a project"), "{out}");
+    assert!(out.contains("a project can't set `mcp.theirs.oauth.allow_private`"), "{out}");
 }
 
 #[tokio::test]

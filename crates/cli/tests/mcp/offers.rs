@@ -47,7 +47,7 @@ async fn prompts_of_servers_are_commands() {
         "{text}"
     );
     let surplus = agent.prompt(&id, "/srv:draw_it now").await.unwrap_err().message;
-    assert!(surplus.contains("takes nothing behind it"), "{surplus}");
+    assert!(surplus.contains("takes no arguments"), "{surplus}");
     agent.prompt(&id, "/srv:draw_it").await.unwrap();
     agent.prompt(&id, "grow").await.unwrap();
     agent.client.wait_for("the new one", |message| is_listed(message, "srv:grown")).await;

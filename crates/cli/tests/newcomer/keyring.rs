@@ -65,7 +65,7 @@ async fn a_keyring_that_was_never_set_up_gives_way_to_the_file() {
         .with_variable("ANTHROPIC_BASE_URL", &server.url());
     log_in_once_it_says(&home, "The keyring is not used: no keyring answers on the session bus.").await;
     let _keyring = desktop.keyring(&["--start"]).await;
-    log_in_once_it_says(&home, "The keyring is not used: the keyring has not been set up").await;
+    log_in_once_it_says(&home, "The keyring is not used: the keyring is not set up").await;
     let status = run(&home, "auth status").await;
     says(&status.answer, &["credentials.json (…8796)"]);
 }

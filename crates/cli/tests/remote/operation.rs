@@ -335,7 +335,7 @@ async fn a_taken_port_leads_to_the_next() {
     let server = Server::by(home, &[]).await;
     let port: u16 = server.address.rsplit(':').next().unwrap().parse().unwrap();
     assert!((7767..7776).contains(&port), "{port}");
-    server.wait_until_told("port 7766 is held by ").await;
+    server.wait_until_told(" uses port 7766; trying the next").await;
     assert_eq!(server.request(("GET", "/readyz"), &[], "").await.status, 200);
     server.stop().await;
     drop(taken);
