@@ -74,14 +74,8 @@ pub(crate) enum CommandAction {
 
 impl SlashCommand {
     pub(crate) fn of_server_prompt(&self) -> Option<&Arc<ServerPrompt>> {
-        match &self.action {
-            CommandAction::OfServer(prompt) => Some(prompt),
-            CommandAction::Run(_)
-            | CommandAction::Compaction
-            | CommandAction::Template(_)
-            | CommandAction::Skill(_)
-            | CommandAction::OfAgent(_) => None,
-        }
+        let CommandAction::OfServer(prompt) = &self.action else { return None };
+        Some(prompt)
     }
 
     fn new(name: &str, hint: Option<&str>, description: &str, run: RunCommand) -> Self {
