@@ -104,7 +104,7 @@ async fn no_other_model_answers_than_the_one_that_was_chosen() {
     assert_eq!((ran.code, ran.said.as_str()), (Some(1), ""), "{ran:?}");
     assert!(ran.told.contains(WHY), "{ran:?}");
     let ran = chat(&home, &["-p", "look", "--model", "script/vison", "--output", "json"]).await;
-    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.told.contains("there is no model `script/vison` in this configuration"), "{ran:?}");
 }
 
