@@ -51,13 +51,18 @@ pub(crate) async fn run(sources: &Sources, address: &ServerAddress) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// Takes the token from the environment, or that of this home, which this home's own server uses.
+/// Takes the token from the environment, or that of this home, which this home's own server uses: it leaves the
+/// machine only if its user says so, since whoever has it may do everything here.
 pub(crate) fn connector(sources: &Sources, address: &ServerAddress) -> Result<ServerConnector> {
     let token = match &sources.token {
         Some(BearerText(text)) => match BearerToken::parse(text) {
             Some(token) => token,
             None => bail!("environment {TOKEN_VARIABLE}: this is no token of `attache serve --show-token`"),
         },
+        None if !address.is_near() => bail!(
+            "there is no token for {address}: set {TOKEN_VARIABLE} to the one that its owner gave you (this \
+             home's own token stays on this machine)"
+        ),
         None => token::kept(&sources.dirs.token_file)?.with_context(|| {
             format!("there is no token for {address}: set {TOKEN_VARIABLE}, or start `attache serve` with this home")
         })?,

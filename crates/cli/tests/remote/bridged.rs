@@ -1,6 +1,7 @@
 //! `--connect`: an editor's lines to a server elsewhere, through a proxy that cuts, over a server that is
 //! killed, and where there is none.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -166,6 +167,11 @@ async fn where_there_is_no_server_the_editor_is_told() {
     refused("unix:/nowhere/at/all.sock", &token, "unix:/nowhere/at/all.sock can't be reached").await;
     refused("http://127.0.0.1:1", "", "there is no token for http://127.0.0.1:1/acp").await;
     refused("http://127.0.0.1:1", "wrong", "ATTACHE_TOKEN").await;
+    let kept = home.home().join("token");
+    std::fs::write(&kept, &token).unwrap();
+    std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o600)).unwrap();
+    refused("http://127.0.0.1:1", "", "http://127.0.0.1:1/acp can't be reached").await;
+    refused("wss://192.0.2.1", "", "this home's own token stays on this machine").await;
     let server = Server::of(Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT), &[]).await;
     refused(&format!("http://{}", server.address), &token, "does not accept the token").await;
     server.stop().await;
