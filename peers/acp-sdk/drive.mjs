@@ -215,6 +215,8 @@ await step("_attache/queue/* and _attache/session/status", async () => {
   assert.equal(idle.state, "idle");
   const { turn: running } = await startWaiting();
   const [edited, cancelled] = ["to be edited", "to be cancelled"].map((text) => agent.prompt(session, text));
+  const typed = { sessionId: session, text: "/help x" };
+  assert.deepEqual(await agent.request("_attache/commands/complete", typed), { completions: [] });
   const { queued } = await agent.request("_attache/queue/list", { sessionId: session });
   assert.deepEqual(queued.map((message) => message.prompt[0].text), ["to be edited", "to be cancelled"]);
   assert.equal((await agent.request("_attache/session/status", { sessionId: session })).state, "busy");

@@ -381,7 +381,10 @@ mod tests {
         assert!(alone.contains("(complete, from the tools)"), "{alone}");
         let both = after(vec![edit, call("bash", json!({}), json!({ "kind": "execute" }))]);
         let both = both.sections(Path::new("/w"));
-        assert!(both.contains("(those that the tools know of)") && both.contains("- commands, of"), "{both}");
+        assert!(
+            both.contains("(those that the tools know of)") && both.contains("- commands whose"),
+            "{both}"
+        );
     }
 
     #[test]

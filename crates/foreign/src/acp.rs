@@ -178,7 +178,7 @@ impl ForeignAgent for AcpAgent {
                 news.tell(AgentWord::Notice {
                     severity: "warning",
                     title: format!("The agent `{}` did not start", session.settings().name),
-                    description: Some(error.message),
+                    description: Some(error.shown_message()),
                 });
             }
             session.opened.send_replace(StartStage::Over);

@@ -47,6 +47,11 @@ impl ForeignError {
         Redactor::new(None).text(&text)
     }
 
+    /// The message as it is told: its words may be the agent's own, or those of its server.
+    pub(crate) fn shown_message(&self) -> String {
+        Redactor::new(None).text(&self.message)
+    }
+
     /// The details as they are told: without what looks like a secret, their beginning and their end.
     pub(crate) fn shown_details(&self) -> Option<String> {
         let details = self.details.as_deref().filter(|details| !details.trim().is_empty())?;
@@ -63,5 +68,20 @@ impl ForeignError {
     /// Credentials are missing or wrong.
     pub fn of_credentials(message: impl Into<String>) -> Self {
         Self { message: message.into(), details: None, blame: Blame::Credentials }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_is_told_of_a_failure_looks_like_a_secret() {
+        let error =
+            ForeignError::new("it said 500: SECRET_KEY=abcd1234 boom").with_details("password=hunter22");
+        for told in [error.shown_message(), error.in_full(), error.shown_details().unwrap()] {
+            assert!(!told.contains("abcd1234") && !told.contains("hunter22"), "{told}");
+        }
+        assert!(error.shown_message().contains("it said 500") && error.shown_message().ends_with("boom"));
     }
 }

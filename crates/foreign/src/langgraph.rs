@@ -228,7 +228,7 @@ impl ForeignAgent for LangGraphAgent {
                 Err(error) => opening.news.tell(AgentWord::Notice {
                     severity: "warning",
                     title: "The agent's server can't be asked for its assistants".to_owned(),
-                    description: Some(error.message),
+                    description: Some(error.shown_message()),
                 }),
             }
         });

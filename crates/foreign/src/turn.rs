@@ -257,7 +257,7 @@ impl ForeignTurn {
                     Blame::Agent => FailureKind::Model,
                     Blame::Credentials => FailureKind::Auth,
                 };
-                let message = named(&self.context.setup.agent.id, error.message);
+                let message = named(&self.context.setup.agent.id, error.shown_message());
                 TurnResult::Ended(TurnEnd::Failed { kind, message, details })
             }
         }

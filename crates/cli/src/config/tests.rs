@@ -1168,7 +1168,10 @@ fn variables_that_the_configuration_names_are_no_slips() {
     Place::with("").load_with(&[("ATTACHE_HOOK_OTHER", "s")], &[]).unwrap();
     let twice = "[webhooks.a]\nsecret_env = \"S\"\nprompt = \"x\"\n[webhooks.b]\nsecret_env = \"S\"\nprompt = \"x\"\n";
     let errors = Place::with(twice).errors_with(&[], &[]);
-    assert!(errors.contains(":5: `webhooks.b.secret_env` is S") && errors.contains("of its own"), "{errors}");
+    assert!(
+        errors.contains(":5: `webhooks.b.secret_env` is S") && errors.contains("its own secret"),
+        "{errors}"
+    );
 }
 
 #[test]

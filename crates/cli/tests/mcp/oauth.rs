@@ -556,9 +556,9 @@ async fn what_is_said_of_a_login_in_a_file_is_checked_and_its_secret_not_shown()
         assert!(out.contains(part), "{part}: {out}");
     }
     let (_, printed, _) = run(&home, &["--print-config"]).await;
-    let shown = "oauth = { client_id = \"i\", scopes = [\"r\"], redirect_port = 99, allow_private = true }";
-    assert!(printed.contains(shown) && printed.contains("# value not shown: client_secret"), "{printed}");
-    assert!(!printed.contains("CANARY"), "{printed}");
+    let shown = "oauth = { client_id = \"i\", scopes = [\"r\"], redirect_port = 99, allow_private = true, \
+                 client_secret = \"${CANARY}\" }";
+    assert!(printed.contains(shown), "{printed}");
     std::fs::create_dir_all(home.workspace().join(".attache")).unwrap();
     let file = home.workspace().join(".attache/config.toml");
     std::fs::write(file, "[mcp.theirs]\nurl = \"https://y.test\"\noauth = { allow_private = true }\n")

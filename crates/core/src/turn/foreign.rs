@@ -88,6 +88,11 @@ impl TurnContext {
         JudgedTool { action, why: verdict.why_asked(), refusal, always }
     }
 
+    /// Who answers questions here.
+    pub fn people(&self) -> People {
+        self.hub.ports.settings.people
+    }
+
     /// The store of attachments.
     pub fn blobs(&self) -> std::sync::Arc<dyn Blobs> {
         self.hub.ports.blobs.clone()

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use attache_core::chunk::{Chunk, Rest, RestFields};
+use attache_core::hub::People;
 use attache_core::metadata::{EDITED, OWN_KEY, own};
 use attache_core::part::{Part, ToolPart, ToolState};
 use attache_core::ports::backend::{Answered, Decision, TurnContext};
@@ -121,6 +122,9 @@ impl ForeignTurn {
         let decision = match answered.decision {
             Decision::Allow => self.unless_denied(&asked, RunDecision::Approve),
             Decision::AllowEdited(arguments) => self.unless_denied(&asked, RunDecision::Edit(arguments)),
+            Decision::Reject | Decision::RejectBecause(_) if self.context.people() != People::Present => {
+                RunDecision::Reject(NOBODY.to_owned())
+            }
             Decision::Reject => RunDecision::Reject(REJECTED.to_owned()),
             Decision::RejectBecause(words) => RunDecision::Reject(format!("{REJECTED}, and said: {words}")),
             Decision::Nobody => RunDecision::Reject(NOBODY.to_owned()),
