@@ -197,11 +197,15 @@ pub fn is_word(part: &Part) -> bool {
     part.data(DataName::Hook).is_some()
 }
 
+/// Whether attache itself said it, not a hook.
+pub fn is_own(data: &Value) -> bool {
+    data.get("hook").and_then(Value::as_str) == Some(NO_HOOK)
+}
+
 /// The text of such a part for the model.
 pub fn told_to_model(data: &Value) -> Option<String> {
     let text = data.get("text").and_then(Value::as_str).filter(|text| !text.is_empty());
-    let is_own = data.get("hook").and_then(Value::as_str) == Some(NO_HOOK);
-    text.map(|text| if is_own { text.to_owned() } else { framed(text) })
+    text.map(|text| if is_own(data) { text.to_owned() } else { framed(text) })
 }
 
 /// Frames a text so that the model knows who wrote it.

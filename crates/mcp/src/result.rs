@@ -86,7 +86,8 @@ pub(crate) async fn outcome(
     }
     let ResultParts { text, picture, shown } = gathered;
     let text = cut(text, runtime.result_bytes, scratch, &format!("{tool}.txt")).await;
-    if !text.text.is_empty() {
+    // The text of a failure reaches the client with the failure itself.
+    if !text.text.is_empty() && !result.is_error {
         let shown = visible_block(&text.text);
         presentation.content.push(Shown::Text { text: fenced(&shown) });
     }

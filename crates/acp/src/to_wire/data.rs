@@ -183,7 +183,11 @@ fn hook(
     match entry.role {
         Role::User | Role::System => Ok(()),
         Role::Assistant => {
-            let (severity, title) = (NoticeSeverity::Info, "A hook wants the turn to go on");
+            let severity = NoticeSeverity::Info;
+            let title = match hooks::is_own(data) {
+                true => "The turn goes on",
+                false => "A hook wants the turn to go on",
+            };
             let said = hooks::line(data);
             tell(entry, view, NoticeUpdate { severity, title, description: Some(&said), lasting }, out)
         }

@@ -112,7 +112,7 @@ impl<'a> ChatWriter<'a> {
             if !encoded.json.is_empty() {
                 let speaker = ChatSpeaker::of(passage);
                 if alternate && speaker == ChatSpeaker::User && last != ChatSpeaker::Assistant {
-                    append(json, &self.alone("assistant", "(interrupted)").json);
+                    append(json, &self.alone("assistant", "(no answer)").json);
                 }
                 last = speaker;
                 match marking {
