@@ -1,5 +1,6 @@
 //! `--connect`: connects an editor's stdin and stdout, or the chat, to a server elsewhere.
 
+use std::os::unix::fs::MetadataExt;
 use std::pin::pin;
 use std::process::ExitCode;
 
@@ -16,6 +17,7 @@ use tokio_util::task::TaskTracker;
 use crate::acp::refuse;
 use crate::answer;
 use crate::limits::CHAT_PIPE_BYTES;
+use crate::platform;
 use crate::setup::{BearerText, Sources};
 use crate::token;
 
@@ -59,9 +61,9 @@ pub(crate) fn connector(sources: &Sources, address: &ServerAddress) -> Result<Se
             Some(token) => token,
             None => bail!("environment {TOKEN_VARIABLE}: this is no token of `attache serve --show-token`"),
         },
-        None if !address.is_near() => bail!(
+        None if !is_ours(address) => bail!(
             "there is no token for {address}: set {TOKEN_VARIABLE} to the one that its owner gave you (this \
-             home's own token stays on this machine)"
+             home's own token goes to no other machine and to no other user)"
         ),
         None => token::kept(&sources.dirs.token_file)?.with_context(|| {
             format!("there is no token for {address}: set {TOKEN_VARIABLE}, or start `attache serve` with this home")
@@ -73,6 +75,18 @@ pub(crate) fn connector(sources: &Sources, address: &ServerAddress) -> Result<Se
         ));
     }
     Ok(ServerConnector::new(address.clone(), token))
+}
+
+/// Whether this can be a server of our own user.
+fn is_ours(address: &ServerAddress) -> bool {
+    let us = rustix::process::geteuid().as_raw();
+    let is_anothers = match address {
+        ServerAddress::Unix(path) => path.metadata().is_ok_and(|found| found.uid() != us && found.uid() != 0),
+        ServerAddress::Http(_) => {
+            !address.is_near() || address.port().is_some_and(platform::is_held_by_another_user)
+        }
+    };
+    !is_anothers
 }
 
 /// The door to the agent of a server.

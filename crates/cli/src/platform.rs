@@ -7,6 +7,10 @@ mod linux;
 mod portable;
 
 #[cfg(all(target_os = "linux", not(attache_portable)))]
-pub(crate) use linux::{give_back_large_blocks, holder_of, holder_of_socket, keep_others_out};
+pub(crate) use linux::{
+    give_back_large_blocks, holder_of, holder_of_socket, is_held_by_another_user, keep_others_out,
+};
 #[cfg(not(all(target_os = "linux", not(attache_portable))))]
-pub(crate) use portable::{give_back_large_blocks, holder_of, holder_of_socket, keep_others_out};
+pub(crate) use portable::{
+    give_back_large_blocks, holder_of, holder_of_socket, is_held_by_another_user, keep_others_out,
+};

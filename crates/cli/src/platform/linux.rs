@@ -3,7 +3,7 @@
 
 mod port_holder;
 
-pub(crate) use port_holder::{holder_of, holder_of_socket};
+pub(crate) use port_holder::{holder_of, holder_of_socket, is_held_by_another_user};
 
 /// Blocks from here on come from the kernel one by one and go back to it when they are freed. Glibc's own first
 /// value: with 1 MiB the pages and queues of a large run (256 KiB each) left up to 8 MiB more behind in the

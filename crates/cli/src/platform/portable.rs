@@ -24,6 +24,11 @@ pub(crate) fn holder_of(_address: SocketAddr) -> Option<String> {
     None
 }
 
+/// Whether another user listens at a port of this machine: no common way to learn it.
+pub(crate) fn is_held_by_another_user(_port: u16) -> bool {
+    false
+}
+
 /// Which program listens at a socket in the file system: its other end says its number on many systems.
 pub(crate) async fn holder_of_socket(path: &Path) -> Option<String> {
     let number = UnixStream::connect(path).await.ok()?.peer_cred().ok()?.pid()?;

@@ -171,7 +171,7 @@ async fn where_there_is_no_server_the_editor_is_told() {
     std::fs::write(&kept, &token).unwrap();
     std::fs::set_permissions(&kept, std::fs::Permissions::from_mode(0o600)).unwrap();
     refused("http://127.0.0.1:1", "", "http://127.0.0.1:1/acp can't be reached").await;
-    refused("wss://192.0.2.1", "", "this home's own token stays on this machine").await;
+    refused("wss://192.0.2.1", "", "this home's own token goes to no other machine").await;
     let server = Server::of(Home::new(env!("CARGO_BIN_EXE_attache"), SCRIPT), &[]).await;
     refused(&format!("http://{}", server.address), &token, "does not accept the token").await;
     server.stop().await;

@@ -57,6 +57,14 @@ impl ServerAddress {
         }
     }
 
+    /// The port of a server that is reached over TCP.
+    pub fn port(&self) -> Option<u16> {
+        match self {
+            Self::Unix(_) => None,
+            Self::Http(url) => url.port_or_known_default(),
+        }
+    }
+
     /// Whether others on the way can read what is said, the token included.
     pub fn is_readable_on_the_way(&self) -> bool {
         match self {

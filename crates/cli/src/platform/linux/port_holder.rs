@@ -38,14 +38,30 @@ fn holds(process: &Path, socket: &str) -> bool {
     targets.any(|target| target.as_os_str() == socket)
 }
 
-/// From the kernel's table: column 1 is the local address, 3 the state, 9 the inode.
+/// Whether another user listens at a port of this machine. Root counts as us: it can read what is ours anyway.
+pub(crate) fn is_held_by_another_user(port: u16) -> bool {
+    let us = rustix::process::geteuid().as_raw();
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
+    let tables = tables.iter().filter_map(|table| std::fs::read_to_string(table).ok());
+    tables.into_iter().any(|table| {
+        let mut users = listening(&table, port).filter_map(|columns| columns.get(7)?.parse::<u32>().ok());
+        users.any(|user| user != us && user != 0)
+    })
+}
+
 fn listening_inode(table: &str, port: u16) -> Option<&str> {
+    listening(table, port).next()?.get(9).copied()
+}
+
+/// The entries of those who listen at a port, from the kernel's table: column 1 is the local address, 3 the
+/// state, 7 the user, 9 the inode.
+fn listening(table: &str, port: u16) -> impl Iterator<Item = Vec<&str>> {
     const LISTENING: &str = "0A";
-    table.lines().skip(1).find_map(|line| {
-        let places: Vec<&str> = line.split_whitespace().collect();
-        let (_, held) = places.get(1)?.rsplit_once(':')?;
-        let is_it = u16::from_str_radix(held, 16).ok()? == port && *places.get(3)? == LISTENING;
-        is_it.then(|| places.get(9).copied()).flatten()
+    table.lines().skip(1).filter_map(move |line| {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        let (_, held) = columns.get(1)?.rsplit_once(':')?;
+        let is_it = u16::from_str_radix(held, 16).ok()? == port && *columns.get(3)? == LISTENING;
+        is_it.then_some(columns)
     })
 }
 
@@ -59,6 +75,19 @@ mod tests {
         let holder = holder_of(listener.local_addr().unwrap()).unwrap();
         assert!(holder.ends_with(&format!(" ({})", std::process::id())), "{holder}");
         assert_eq!(holder_of("127.0.0.1:1".parse().unwrap()), None);
+    }
+
+    #[test]
+    fn a_port_of_another_user_is_told_from_ours() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        assert!(!is_held_by_another_user(listener.local_addr().unwrap().port()));
+        let table = "sl local rem st queues timer retrnsmt uid timeout inode\n\
+             0: 0100007F:1E56 00000000:0000 0A 00000000:00000000 00:00000000 00000000 1001 0 7 1\n\
+             1: 0100007F:1E56 0100007F:C350 01 00000000:00000000 00:00000000 00000000 1002 0 8 1\n";
+        let users: Vec<_> = listening(table, 7766).map(|columns| columns[7]).collect();
+        assert_eq!(users, ["1001"]);
+        assert_eq!(listening_inode(table, 7766), Some("7"));
+        assert_eq!(listening(table, 7767).count(), 0);
     }
 
     #[tokio::test]
