@@ -44,6 +44,8 @@ class FakeModel(BaseChatModel):
                 return calls(("refund", {"amount": 5}))
             case "refunds":
                 return calls(("refund", {"amount": 1}), ("refund", {"amount": 2}))
+            case "both":
+                return calls(("refund", {"amount": 1}), ("pay", {"amount": 2}))
             case "ask":
                 return calls(("ask_user", {"question": "Which colour?"}))
             case "history":
@@ -94,6 +96,12 @@ def refund(amount: int) -> str:
 
 
 @tool
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+@tool
 def ask_user(question: str) -> str:
     """Asks the user."""
     return f"the user said {interrupt(question)}"
@@ -101,6 +109,6 @@ def ask_user(question: str) -> str:
 
 agent = create_agent(
     FakeModel(),
-    tools=[weather, refund, ask_user],
-    middleware=[HumanInTheLoopMiddleware(interrupt_on={"refund": True})],
+    tools=[weather, refund, pay, ask_user],
+    middleware=[HumanInTheLoopMiddleware(interrupt_on={"refund": True, "pay": True})],
 )

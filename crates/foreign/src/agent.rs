@@ -45,8 +45,8 @@ pub trait ForeignAgent: Send + Sync + Debug {
     /// Begins to answer the last message of the conversation.
     fn begin(&self, request: RunRequest) -> BoxFuture<'_, Result<Box<dyn ForeignRun>, ForeignError>>;
 
-    /// Goes on with questions that an earlier process left open. `None`: it can't; the calls are then closed
-    /// and the turn ends.
+    /// Goes on with questions that an earlier process left open, and what was decided about them, in any order.
+    /// `None`: it can't; the calls are then closed and the turn ends.
     fn resume(
         &self,
         request: RunRequest,
@@ -93,7 +93,8 @@ pub trait ForeignRun: Send + Sync + Debug {
     /// The next thing it says; `None` when it ended in order. Dropping the future loses nothing.
     fn next(&mut self) -> BoxFuture<'_, Option<Result<RunEvent, ForeignError>>>;
 
-    /// Tells it what was decided about everything that it asked since the last time, in the order of asking.
+    /// Tells it what was decided about everything that it asked since the last time, in any order: rules decide
+    /// at once and people later. Each decision names its call, and is looked up by that.
     fn decide(&mut self, round: DecidedRound) -> BoxFuture<'_, Result<(), ForeignError>>;
 
     /// Stops it: with a word first, then harder. Back when it has ended, or was given up.
@@ -186,7 +187,7 @@ pub enum RunDecision {
 /// All decisions of one round.
 #[derive(Clone, Debug)]
 pub struct DecidedRound {
-    /// In the order of asking.
+    /// In any order; each names its call.
     pub decisions: Vec<Decided>,
     /// Finished steps of the answer under way are in it, as the conversation has them now.
     pub passages: Vec<Arc<Passage>>,

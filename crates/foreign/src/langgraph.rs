@@ -156,8 +156,8 @@ impl LangGraphAgent {
             }
             let assistant = self.assistant(&request).await?;
             let place = run::RunPlace { thread: thread.clone(), assistant };
-            let mut run = LangGraphRun::taken_up(self.clone(), place, &state, &request.open_parts);
-            run.answer(decisions).await?;
+            let mut run = LangGraphRun::taken_up(self.clone(), place, &state, &request);
+            run.answer(&decisions).await?;
             Ok(Box::new(run) as Box<dyn ForeignRun>)
         };
         Some(resumed.await)

@@ -61,6 +61,59 @@ async fn what_interrupts_it_is_asked_and_the_answer_resumes_it() {
     agent.finish(&home).await;
 }
 
+/// What a rule says of `pay`, what the person says of `refund`, what runs, and what does not. `refund` is asked
+/// about first, but the rule has decided before the person does.
+const MIXED: [(&str, &str, &str, &str); 2] =
+    [("deny", "allow_once", "refunded 1", "paid 2"), ("allow", "reject_once", "paid 2", "refunded 1")];
+
+fn with_rule(peer: &Peer, action: &str) -> Home {
+    let rule = format!(
+        "\n[[permissions]]\npermission = \"agent:support:pay\"\npattern = \"*\"\naction = \"{action}\"\n"
+    );
+    home_with(&format!("{}{rule}", langgraph_entry(peer)), "")
+}
+
+#[tokio::test]
+async fn a_rule_and_a_person_decide_about_calls_of_one_interrupt_each_about_its_own() {
+    for (action, choice, ran, refused) in MIXED {
+        let peer = Peer::python("langgraph").await;
+        let home = with_rule(&peer, action);
+        let (agent, session) = opened(&home).await;
+        agent.client.always_choose(choice);
+        let said = told(&agent, &session, "both").await;
+        assert!(said.contains(ran) && !said.contains(refused), "{action}: {said}");
+        assert_eq!(agent.client.received().iter().filter(|message| is_question(message)).count(), 1);
+        agent.finish(&home).await;
+    }
+}
+
+#[tokio::test]
+async fn killed_between_a_rule_and_a_person_each_call_keeps_its_own_decision() {
+    for (action, choice, ran, refused) in MIXED {
+        let peer = Peer::python("langgraph").await;
+        let home = with_rule(&peer, action);
+        let (mut agent, session) = opened(&home).await;
+        agent.client.set_policy(|_, _| Reply::Never);
+        drop(agent.start_prompt(&session, "both"));
+        agent.client.wait_for("a question", is_question).await;
+        agent.kill().await;
+        let again = home.start();
+        again.initialize().await;
+        again.client.always_choose(choice);
+        again.load(&session, &home.workspace()).await;
+        let rest = |message: &Value| {
+            let update = &message["params"]["update"];
+            update["sessionUpdate"] == "agent_message_chunk" && update.to_string().contains("Result:")
+        };
+        again.client.wait_for("the rest of the answer", rest).await;
+        // The rest of the answer may still be on its way.
+        told(&again, &session, "hi").await;
+        let said = text_of(&again.client.updates(&session));
+        assert!(said.contains(ran) && !said.contains(refused), "{action}: {said}");
+        again.finish(&home).await;
+    }
+}
+
 #[tokio::test]
 async fn cancelled_while_it_asks_the_next_prompt_finds_no_open_call() {
     let (_peer, home) = server().await;

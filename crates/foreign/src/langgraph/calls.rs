@@ -71,7 +71,8 @@ impl GraphDecoder {
         }
     }
 
-    fn call(&mut self, call: GraphCall) {
+    /// A call that is whole.
+    pub(super) fn call(&mut self, call: GraphCall) {
         let (call_id, tool_name, input) = (call.id.clone(), call.name.clone(), call.input.clone());
         self.open.insert(call_id.clone());
         self.calls.push(call);
@@ -139,12 +140,6 @@ impl GraphDecoder {
             let call_id = call_id.clone();
             self.say(Chunk::ToolOutputAvailable { call_id, output, preliminary: None, marks, rest });
         }
-    }
-
-    /// A call that shows a question no call of the model is for.
-    pub(super) fn question(&mut self, id: CallId, name: &str, value: &Value) {
-        let input = if value.is_object() { value.clone() } else { json!({ "question": value }) };
-        self.call(GraphCall { id, name: name.to_owned(), input });
     }
 }
 

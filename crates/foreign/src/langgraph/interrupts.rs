@@ -1,14 +1,11 @@
 //! What interrupts a run: requests of the human-in-the-loop middleware, and questions of a graph's own. Knows
 //! the form of their answers.
 
-use std::collections::HashSet;
-
 use attache_core::chunk::Rest;
 use attache_core::ids::CallId;
 use attache_core::ports::client::{CallArguments, Choice, Question, Said, Selection};
 use serde_json::{Map, Value, json};
 
-use crate::ForeignError;
 use crate::agent::{Decided, RunAsk, RunAskAbout, RunDecision};
 
 /// Everything that a run waits for, in the order in which it was told.
@@ -19,6 +16,9 @@ pub(super) struct Interrupts(Vec<Interrupt>);
 struct Interrupt {
     id: String,
     value: Value,
+    /// By which calls it is asked: one for each of its requests, in their order, or the one of its question.
+    /// Decisions are found by them alone. Empty until it is asked.
+    calls: Vec<CallId>,
 }
 
 /// A call of the last message.
@@ -33,8 +33,8 @@ pub(super) struct GraphCall {
 #[derive(Debug, Default)]
 pub(super) struct Asks {
     pub(super) asks: Vec<RunAsk>,
-    /// Questions that no call of the model is for: what they ask, by the id of the call made for them.
-    pub(super) questions: Vec<(CallId, Value)>,
+    /// Calls made for what is asked about no call of the model.
+    pub(super) made: Vec<GraphCall>,
 }
 
 impl Interrupts {
@@ -50,7 +50,7 @@ impl Interrupts {
                 continue;
             }
             let value = one.get("value").cloned().unwrap_or_default();
-            self.0.push(Interrupt { id: id.to_owned(), value });
+            self.0.push(Interrupt { id: id.to_owned(), value, calls: Vec::new() });
         }
     }
 
@@ -65,71 +65,54 @@ impl Interrupts {
         open
     }
 
-    /// The questions, each about its call: requests name none, so they are matched to the calls of the last
-    /// message in order.
-    pub(super) fn asks(&self, calls: &[GraphCall]) -> Asks {
+    /// The questions, each about its call. Requests name none: a request is about a call of the same tool with
+    /// equal arguments that no other request is about, or else about one that is made of it. So what a person
+    /// sees is what runs.
+    pub(super) fn asks(&mut self, calls: &[GraphCall]) -> Asks {
         let mut asks = Asks::default();
-        let mut taken: HashSet<usize> = HashSet::new();
-        for interrupt in &self.0 {
-            let Some(requests) = requests(&interrupt.value) else {
-                asks.ask_question(interrupt);
-                continue;
-            };
-            for (number, request) in requests.iter().enumerate() {
-                let name = request.get("name").or(request.get("action")).and_then(Value::as_str);
-                let name = name.unwrap_or_default();
-                let fits = |(place, call): &(usize, &GraphCall)| call.name == name && !taken.contains(place);
-                let found = calls.iter().enumerate().find(fits).map(|(place, call)| (place, call.id.clone()));
-                let call_id = match found {
-                    Some((place, id)) => {
-                        taken.insert(place);
-                        id
-                    }
-                    None => {
-                        let id = CallId::new(format!("{}-{number}", interrupt.call_name()));
-                        asks.questions.push((id.clone(), request.clone()));
-                        id
-                    }
-                };
-                let description = request.get("description").and_then(Value::as_str).map(first_line);
-                asks.asks.push(RunAsk {
-                    call_id,
-                    approval_id: None,
-                    tool: name.to_owned(),
-                    presentation: None,
-                    about: RunAskAbout::Permission {
-                        description,
-                        arguments: arguments(&interrupt.value, name),
-                    },
-                    rest: Rest::none(),
-                });
-            }
+        let mut free: Vec<&GraphCall> = calls.iter().collect();
+        for interrupt in &mut self.0 {
+            let calls = asks.ask(interrupt, &mut free);
+            interrupt.calls = calls;
         }
         asks
     }
 
+    /// By which calls each is asked, as `asked_before` takes it.
+    pub(super) fn asked(&self) -> Value {
+        let one = |interrupt: &Interrupt| {
+            let calls: Vec<&str> = interrupt.calls.iter().map(CallId::as_str).collect();
+            json!({ "interrupt": interrupt.id, "calls": calls })
+        };
+        self.0.iter().map(one).collect()
+    }
+
+    /// An earlier process asked these.
+    pub(super) fn asked_before(&mut self, asked: &Value) {
+        let mut asked: Vec<&Value> = asked.as_array().into_iter().flatten().collect();
+        for interrupt in &mut self.0 {
+            let id = Some(interrupt.id.as_str());
+            let place = asked.iter().position(|one| one.get("interrupt").and_then(Value::as_str) == id);
+            let Some(place) = place else { continue };
+            let calls = asked.remove(place).get("calls").and_then(Value::as_array);
+            let calls = calls.into_iter().flatten().filter_map(Value::as_str);
+            interrupt.calls = calls.map(CallId::new).collect();
+        }
+    }
+
+    /// Whether this is a call that was made for one of them.
+    pub(super) fn made(&self, call: &CallId) -> bool {
+        self.0.iter().any(|interrupt| call.as_str().starts_with(&interrupt.call_name()))
+    }
+
     /// What resumes the run: one answer alone is the value itself, several go by the ids of their interrupts.
-    pub(super) fn resume(&self, decisions: Vec<Decided>) -> Result<Value, ForeignError> {
-        let mut decisions = decisions.into_iter();
-        let mut answers = Vec::with_capacity(self.0.len());
-        let missing = || ForeignError::new("the agent waits for more answers than were asked for");
-        for interrupt in &self.0 {
-            let answer = match requests(&interrupt.value) {
-                Some(requests) => {
-                    let mut said = Vec::with_capacity(requests.len());
-                    for request in requests {
-                        said.push(decision(decisions.next().ok_or_else(missing)?, request));
-                    }
-                    json!({ "decisions": said })
-                }
-                None => said(decisions.next().ok_or_else(missing)?.decision),
-            };
-            answers.push((interrupt.id.clone(), answer));
-        }
+    pub(super) fn resume(&self, decisions: &[Decided]) -> Value {
+        let answer = |interrupt: &Interrupt| (interrupt.id.clone(), interrupt.answer(decisions));
+        let mut answers: Vec<(String, Value)> = self.0.iter().map(answer).collect();
         if answers.len() == 1 {
-            return Ok(answers.pop().map(|(_, answer)| answer).unwrap_or_default());
+            return answers.pop().map(|(_, answer)| answer).unwrap_or_default();
         }
-        Ok(Value::Object(answers.into_iter().collect::<Map<String, Value>>()))
+        Value::Object(answers.into_iter().collect::<Map<String, Value>>())
     }
 }
 
@@ -138,29 +121,92 @@ impl Interrupt {
         let id: String = self.id.chars().take(16).collect();
         format!("interrupt-{id}")
     }
+
+    /// What the graph goes on with: to each request the decision about its call, whatever order they came in.
+    fn answer(&self, decisions: &[Decided]) -> Value {
+        let decided = |place: usize| {
+            let call = self.calls.get(place)?;
+            decisions.iter().find(|one| one.call_id == *call).map(|one| one.decision.clone())
+        };
+        let Some(requests) = requests(&self.value) else {
+            return said(decided(0).unwrap_or(RunDecision::Unanswered));
+        };
+        let undecided = || RunDecision::Reject(UNDECIDED.to_owned());
+        let answer = |(place, request)| decision(decided(place).unwrap_or_else(undecided), request);
+        let answers: Vec<Value> = requests.iter().enumerate().map(answer).collect();
+        json!({ "decisions": answers })
+    }
 }
 
 impl Asks {
-    fn ask_question(&mut self, interrupt: &Interrupt) {
+    /// Gives the calls by which it is asked.
+    fn ask(&mut self, interrupt: &Interrupt, free: &mut Vec<&GraphCall>) -> Vec<CallId> {
+        let Some(requests) = requests(&interrupt.value) else {
+            return vec![self.ask_question(interrupt)];
+        };
+        let mut calls = Vec::with_capacity(requests.len());
+        for request in requests {
+            let own_id = CallId::new(format!("{}-{}", interrupt.call_name(), calls.len()));
+            let call_id = self.call_of(request, own_id, free);
+            let name = tool_of(request);
+            let description = request.get("description").and_then(Value::as_str).map(first_line);
+            let arguments = arguments(&interrupt.value, name);
+            self.asks.push(RunAsk {
+                call_id: call_id.clone(),
+                approval_id: None,
+                tool: name.to_owned(),
+                presentation: None,
+                about: RunAskAbout::Permission { description, arguments },
+                rest: Rest::none(),
+            });
+            calls.push(call_id);
+        }
+        calls
+    }
+
+    /// The call that a request is about; it is taken from the free ones, or made under this id.
+    fn call_of(&mut self, request: &Value, own_id: CallId, free: &mut Vec<&GraphCall>) -> CallId {
+        let name = tool_of(request);
+        let input = request.get("args").cloned().unwrap_or_else(|| json!({}));
+        match free.iter().position(|call| call.name == name && call.input == input) {
+            Some(place) => free.remove(place).id.clone(),
+            None => {
+                self.made.push(GraphCall { id: own_id.clone(), name: name.to_owned(), input });
+                own_id
+            }
+        }
+    }
+
+    fn ask_question(&mut self, interrupt: &Interrupt) -> CallId {
         let call_id = CallId::new(interrupt.call_name());
-        self.questions.push((call_id.clone(), interrupt.value.clone()));
+        let value = interrupt.value.clone();
+        let input = if value.is_object() { value } else { json!({ "question": value }) };
+        self.made.push(GraphCall { id: call_id.clone(), name: QUESTION.to_owned(), input });
         self.asks.push(RunAsk {
-            call_id,
+            call_id: call_id.clone(),
             approval_id: None,
             tool: QUESTION.to_owned(),
             presentation: None,
             about: RunAskAbout::Questions(vec![question(&interrupt.value)]),
             rest: Rest::none(),
         });
+        call_id
     }
 }
 
 /// The tool by which a graph's own question is shown.
-pub(super) const QUESTION: &str = "question";
+const QUESTION: &str = "question";
+
+/// What the agent is told of a request that nothing was decided about.
+const UNDECIDED: &str = "not allowed: nothing was decided about this call";
 
 /// Of the human-in-the-loop middleware; `None` for anything else.
 fn requests(value: &Value) -> Option<&Vec<Value>> {
     value.get("action_requests")?.as_array()
+}
+
+fn tool_of(request: &Value) -> &str {
+    request.get("name").or(request.get("action")).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether the middleware takes other arguments for calls of this tool.
@@ -175,11 +221,11 @@ fn arguments(value: &Value, tool: &str) -> CallArguments {
     }
 }
 
-fn decision(decided: Decided, request: &Value) -> Value {
-    match decided.decision {
+fn decision(decided: RunDecision, request: &Value) -> Value {
+    match decided {
         RunDecision::Approve => json!({ "type": "approve" }),
         RunDecision::Edit(arguments) => {
-            let name = request.get("name").cloned().unwrap_or_default();
+            let name = tool_of(request);
             json!({ "type": "edit", "edited_action": { "name": name, "args": arguments } })
         }
         RunDecision::Reject(reason) => json!({ "type": "reject", "message": reason }),
@@ -234,51 +280,4 @@ fn first_line(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn decided(decision: RunDecision) -> Decided {
-        Decided { call_id: CallId::new("c"), approval_id: "a".into(), tool: "t".into(), decision }
-    }
-
-    fn told(value: Value) -> Interrupts {
-        let mut interrupts = Interrupts::default();
-        interrupts.add(&value);
-        interrupts
-    }
-
-    #[test]
-    fn requests_are_matched_to_calls_by_name_in_order_and_answered_in_order() {
-        let request = |amount: u64| json!({ "name": "refund", "args": { "amount": amount }, "description": "Why\nnot" });
-        let open = told(json!([{ "id": "i", "value": { "action_requests": [request(1), request(2)] } }]));
-        let call =
-            |id: &str, name: &str| GraphCall { id: CallId::new(id), name: name.into(), input: Value::Null };
-        let asks = open.asks(&[call("c1", "refund"), call("c2", "look"), call("c3", "refund")]);
-        let ids: Vec<&str> = asks.asks.iter().map(|ask| ask.call_id.as_str()).collect();
-        assert_eq!(ids, ["c1", "c3"]);
-        let answers = vec![
-            decided(RunDecision::Edit(json!({ "amount": 3 }))),
-            decided(RunDecision::Reject("no".into())),
-        ];
-        let expected = json!({ "decisions": [
-            { "type": "edit", "edited_action": { "name": "refund", "args": { "amount": 3 } } },
-            { "type": "reject", "message": "no" },
-        ] });
-        assert_eq!(open.resume(answers).unwrap(), expected);
-        assert!(open.resume(vec![decided(RunDecision::Approve)]).is_err());
-    }
-
-    #[test]
-    fn a_question_of_a_graph_is_answered_in_words_and_several_by_their_ids() {
-        let open = told(json!([
-            { "id": "a", "value": "Which colour?" },
-            { "id": "b", "value": { "question": "Size?", "options": ["S", "L"] } },
-        ]));
-        let asks = open.asks(&[]);
-        assert_eq!(asks.questions.len(), 2);
-        let RunAskAbout::Questions(questions) = &asks.asks[1].about else { panic!("no question") };
-        assert_eq!((questions[0].text.as_str(), questions[0].choices.len()), ("Size?", 2));
-        let answer = |text: &str| decided(RunDecision::Answer(vec![Said::Text(text.into())]));
-        assert_eq!(open.resume(vec![answer("red"), answer("L")]).unwrap(), json!({ "a": "red", "b": "L" }));
-    }
-}
+mod tests;

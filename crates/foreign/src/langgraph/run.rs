@@ -4,20 +4,24 @@ use std::collections::VecDeque;
 
 use attache_core::chunk::FinishReason;
 use attache_core::ids::CallId;
-use attache_core::part::Part;
+use attache_core::part::{Part, ToolPart};
 use attache_core::ports::BoxFuture;
 use attache_core::ports::client::Said;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::LangGraphAgent;
-use super::interrupts::{GraphCall, Interrupts, QUESTION};
+use super::interrupts::{GraphCall, Interrupts};
 use super::messages::GraphDecoder;
 use crate::ForeignError;
-use crate::agent::{Decided, DecidedRound, ForeignRun, RunDecision, RunEvent};
+use crate::agent::{Decided, DecidedRound, ForeignRun, RunDecision, RunEvent, RunRequest};
 use crate::events::Event;
 use crate::http::EventFeed;
 use crate::turn::said_id;
+
+/// Under which the calls are kept by which an open question is asked: after a restart they can't be told from
+/// the questions, since a person may have changed their arguments.
+const ASKED: &str = "asked";
 
 /// Where a run is.
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ pub(super) struct LangGraphRun {
     said: VecDeque<RunEvent>,
     /// What it waits for.
     waits: Interrupts,
-    /// Calls that were made for questions.
+    /// Calls that were made for what it asks.
     questions: Vec<CallId>,
 }
 
@@ -54,31 +58,36 @@ impl LangGraphRun {
         agent: LangGraphAgent,
         place: RunPlace,
         state: &Value,
-        open_parts: &[Part],
+        request: &RunRequest,
     ) -> Self {
-        let tools = || open_parts.iter().filter_map(Part::tool).filter(|tool| !tool.is_settled());
-        let calls = tools().map(|tool| GraphCall {
+        let tools = || request.open_parts.iter().filter_map(Part::tool);
+        let call = |tool: &ToolPart| GraphCall {
             id: said_id(tool),
             name: tool.tool_name.clone(),
             input: tool.input.clone().unwrap_or_default(),
-        });
-        let questions = tools().filter(|tool| tool.tool_name == QUESTION);
-        let questions = questions.map(said_id).collect();
-        let decoder = GraphDecoder::taken_up(calls.collect(), state);
-        let waits = Interrupts::of_state(state);
+        };
+        let mut waits = Interrupts::of_state(state);
+        match request.kept.as_ref().and_then(|kept| kept.value.get(ASKED)) {
+            Some(asked) => waits.asked_before(asked),
+            // Asked by an older version.
+            None => drop(waits.asks(&tools().map(call).collect::<Vec<_>>())),
+        }
+        let calls: Vec<GraphCall> = tools().filter(|tool| !tool.is_settled()).map(call).collect();
+        let questions = calls.iter().map(|call| call.id.clone()).filter(|id| waits.made(id)).collect();
+        let decoder = GraphDecoder::taken_up(calls, state);
         Self { agent, place, stream: None, run: None, decoder, said: VecDeque::new(), waits, questions }
     }
 
     /// Resumes the run with what was decided.
-    pub(super) async fn answer(&mut self, decisions: Vec<Decided>) -> Result<(), ForeignError> {
-        for decided in &decisions {
-            if self.questions.contains(&decided.call_id) {
-                let output = told(&decided.decision);
-                self.decoder.answered(&decided.call_id, output);
-            }
+    pub(super) async fn answer(&mut self, decisions: &[Decided]) -> Result<(), ForeignError> {
+        let nobody = RunDecision::Unanswered;
+        for call in &self.questions {
+            let decided = decisions.iter().find(|one| one.call_id == *call);
+            let output = told(decided.map_or(&nobody, |one| &one.decision));
+            self.decoder.answered(call, output);
         }
         self.said.extend(self.decoder.said.drain(..));
-        let resume = std::mem::take(&mut self.waits).resume(decisions)?;
+        let resume = std::mem::take(&mut self.waits).resume(decisions);
         let command = json!({ "command": { "resume": resume } });
         let RunPlace { thread, assistant } = &self.place;
         self.stream = Some(self.agent.stream(thread, assistant, command).await?);
@@ -132,11 +141,15 @@ impl LangGraphRun {
         if self.waits.is_empty() {
             return self.said.push_back(RunEvent::End(FinishReason::Stop));
         }
-        let asks = self.waits.asks(&self.decoder.calls);
-        for (call_id, value) in asks.questions {
-            let tool = asks.asks.iter().find(|ask| ask.call_id == call_id).map(|ask| ask.tool.clone());
-            self.decoder.question(call_id.clone(), tool.as_deref().unwrap_or(QUESTION), &value);
-            self.questions.push(call_id);
+        let decoder = &self.decoder;
+        let open = decoder.calls.iter().filter(|call| decoder.open.contains(&call.id));
+        let asks = self.waits.asks(&open.cloned().collect::<Vec<GraphCall>>());
+        let mut kept = json!({ "thread": self.place.thread });
+        kept[ASKED] = self.waits.asked();
+        self.said.push_back(RunEvent::Keep(kept));
+        for call in asks.made {
+            self.questions.push(call.id.clone());
+            self.decoder.call(call);
         }
         self.said.extend(self.decoder.said.drain(..));
         self.said.extend(asks.asks.into_iter().map(|ask| RunEvent::Ask(Box::new(ask))));
@@ -150,7 +163,7 @@ impl ForeignRun for LangGraphRun {
     }
 
     fn decide(&mut self, round: DecidedRound) -> BoxFuture<'_, Result<(), ForeignError>> {
-        Box::pin(self.answer(round.decisions))
+        Box::pin(async move { self.answer(&round.decisions).await })
     }
 
     fn cancel(&mut self) -> BoxFuture<'_, ()> {

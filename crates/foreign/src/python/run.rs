@@ -221,7 +221,9 @@ impl PythonRun {
                 self.process.tell(&said);
             }
             Some(OpenRound::Request(request)) => {
-                let decided = round.decisions.into_iter().next().map(|decided| decided.decision);
+                let call_id = request.call_id();
+                let decided = round.decisions.into_iter().find(|decided| decided.call_id == call_id);
+                let decided = decided.map(|decided| decided.decision);
                 self.do_it(request, decided.unwrap_or(RunDecision::Unanswered), ToldInAnswer::Yes);
             }
             None => {}
