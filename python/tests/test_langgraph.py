@@ -213,6 +213,43 @@ class Interrupts(ChildCase):
         child.send(type="history", run="r2", messages=messages)
         self.assertEqual(said(child.until("ended", "failed")), "3 messages ")
 
+    def test_a_question_with_other_arguments_than_the_call_has_shows_its_own(self) -> None:
+        program = """
+            from langchain_core.messages import AIMessage, ToolMessage
+            from langgraph.checkpoint.memory import InMemorySaver
+            from langgraph.graph import START, MessagesState, StateGraph
+            from langgraph.types import interrupt
+
+            def speak(state):
+                call = {"name": "deploy", "args": {"to": "x"}, "id": "c1"}
+                return {"messages": [AIMessage("", tool_calls=[call])]}
+
+            def check(state):
+                asked = [{"name": "deploy", "args": {"to": to}} for to in ("prod", "x")]
+                said = interrupt({"action_requests": asked})["decisions"]
+                return {"messages": [ToolMessage(" ".join(one["type"] for one in said), tool_call_id="c1")]}
+
+            graph = StateGraph(MessagesState).add_node("speak", speak).add_node("check", check)
+            agent = graph.add_edge(START, "speak").add_edge("speak", "check").compile(InMemorySaver())
+            """
+        child = self.ready(program)
+        child.start("deploy")
+        got = child.until("ask", "failed", "ended")
+        requests = got[-1]["requests"]
+        self.assertEqual([request["input"] for request in requests], [{"to": "prod"}, {"to": "x"}])
+        self.assertEqual([request["call"] for request in requests], ["asked-deploy-1", "c1"])
+        whole = [chunk for chunk in chunks(got) if chunk["type"] == "tool-input-available"]
+        told = {chunk["toolCallId"]: chunk["input"] for chunk in whole}
+        self.assertEqual(told, {"c1": {"to": "x"}, "asked-deploy-1": {"to": "prod"}})
+        # In another order than they were asked.
+        decisions = [
+            {"approval": request["approval"], "call": request["call"], "type": kind}
+            for request, kind in zip(requests[::-1], ["reject", "approve"], strict=True)
+        ]
+        child.send(type="decide", run="r1", decisions=decisions)
+        got += child.until("ended", "failed")
+        self.assertEqual(outputs(got), {"asked-deploy-1": "allowed", "c1": "approve reject"}, got[-1])
+
     def test_another_process_goes_on_with_the_decision(self) -> None:
         second = self.ready(AGENT)
         decided = {"approval": "x", "call": "c1", "type": "approve"}

@@ -106,8 +106,7 @@ class GraphAgent:
         about = interrupts.asked(waiting, events)
         decided = await interrupts.decide(run, about) if about else []
         for one, entry in zip(about, decided, strict=True):
-            if entry["type"] == "reject":
-                events.rejected(one.call)
+            events.decided(one.call, one.tool, entry["type"])
         answers = await interrupts.answer_questions(run, waiting, about)
         return interrupts.resume_value(about, decided) | answers
 
@@ -119,7 +118,8 @@ class GraphAgent:
         for call, part in calls_in(conversation):
             run.names.learn(call)
             if call in decided:
-                events.expect(call, tool_of(part), part.get("input"))
+                is_edited = decided[call]["type"] == "edit"
+                events.expect(call, tool_of(part), part.get("input"), edited=is_edited)
         run.answer.goes_on({call: call for call in decided})
         waiting = await self._threads.interrupts(prompt)
         if not waiting:
@@ -129,8 +129,7 @@ class GraphAgent:
         about = interrupts.asked(waiting, events)
         given = [decided.get(one.call, {"approval": "", "call": one.call, "type": "reject"}) for one in about]
         for one, entry in zip(about, given, strict=True):
-            if entry["type"] == "reject":
-                events.rejected(one.call)
+            events.decided(one.call, one.tool, entry["type"])
         return Command(resume=interrupts.resume_value(about, given))
 
     async def _refilled(self, run: Run, conversation: Any, open_calls: frozenset[str]) -> list[Any]:

@@ -29,6 +29,13 @@ _REASONS: dict[str, FinishReason] = {
 }
 
 
+# What begins the id of a call that is made because no call is what an interrupt asks about.
+_STAND_IN = "asked-"
+
+# The arguments of a call that a person gave others: what the graph asked about is not known any more.
+_CHANGED = object()
+
+
 class Events:
     """The chunks of one run. Namespaces below a call are shown under it; a subgraph that is a node speaks for
     the graph."""
@@ -47,6 +54,7 @@ class Events:
         # Calls without a result, those of nested agents too: id → tool and arguments.
         self._waiting: dict[str, tuple[str, Any]] = {}
         self._rejected: set[str] = set()
+        self._stand_ins: set[str] = set()
         self.structured: Any = None
         self.reason: FinishReason = "stop"
 
@@ -54,13 +62,23 @@ class Events:
         """Messages that were there before the run."""
         self._told.update(str(message.id) for message in messages if getattr(message, "id", None))
 
-    def expect(self, call: str, tool: str, input: Any) -> None:
+    def expect(self, call: str, tool: str, input: Any, *, edited: bool) -> None:
         """A call that an earlier process told."""
-        self._waiting[call] = (tool, input)
+        self._waiting[call] = (tool, _CHANGED if edited else input)
+        if call.startswith(_STAND_IN):
+            self._stand_ins.add(call)
 
-    def rejected(self, call: str) -> None:
-        """A person rejected it: its error is no failure."""
-        self._rejected.add(call)
+    def decided(self, call: str, tool: str, kind: str) -> None:
+        """It was decided about a call. The error of a rejected one is no failure; a stand-in gets no result."""
+        if kind == "reject":
+            self._rejected.add(call)
+        if call not in self._stand_ins:
+            return
+        self._waiting.pop(call, None)
+        if kind == "reject":
+            self._answer.call_denied(call, tool)
+        else:
+            self._answer.call_returns(call, tool, "allowed")
 
     def take(self, namespace: tuple[str, ...], mode: str, data: Any) -> None:
         """One event of the stream."""
@@ -253,12 +271,16 @@ class Events:
         return progress
 
     def show_call(self, call: str, tool: str, input: Any, taken: set[str]) -> str:
-        """The call that an interrupt is about, which may name none: the first open one of that tool. One of a
-        nested agent is shown from now on, since it is asked about."""
+        """The call that an interrupt is about, which may name none: the first open one of that tool with equal
+        arguments, or else one that shows what is asked. One of a nested agent is shown from now on, since it is
+        asked about."""
         if not call:
             named = [id for id, (its_tool, _) in self._waiting.items() if id not in taken and its_tool == tool]
-            same = [id for id in named if self._waiting[id][1] == input]
-            call = (same or named or [f"{tool}-{len(taken) + 1}"])[0]
+            same = [id for id in named if (self._waiting[id][1] or {}) == (input or {})]
+            changed = [id for id in named if self._waiting[id][1] is _CHANGED]
+            call = (same or changed or [f"{_STAND_IN}{tool}-{len(self._stand_ins) + 1}"])[0]
+            if call.startswith(_STAND_IN):
+                self._stand_ins.add(call)
         taken.add(call)
         self._answer.call_input(call, tool, input)
         return call
