@@ -6,15 +6,15 @@
 //! file beside the database; the turn of a process that was killed ends with it. Where there is no such file
 //! (a directory that can't be written to, a file system without locks) all of them ask at once.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Instant;
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::{Errno, retry_on_intr};
 
 use crate::connection::{Connector, beside};
@@ -155,15 +155,23 @@ fn line_up(database: &Path, alive: Arc<()>) -> Option<Receiver<File>> {
 
 fn open(database: &Path, missing: Missing) -> Option<File> {
     let path = beside(database, SUFFIX);
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).truncate(false).mode(0o600).create(matches!(missing, Missing::Make));
-    match options.open(&path) {
-        Ok(file) => Some(file),
+    // A link that others planted there would have its target made; a pipe would be waited for.
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let flags = match missing {
+        Missing::Make => flags | OFlags::CREATE,
+        Missing::Leave => flags,
+    };
+    match retry_on_intr(|| rustix::fs::open(&path, flags, Mode::from_raw_mode(0o600))) {
+        Ok(handle) => Some(File::from(handle)).filter(is_plain),
         Err(error) => {
             tracing::debug!(path = %path.display(), %error, "no queue of writers");
             None
         }
     }
+}
+
+fn is_plain(file: &File) -> bool {
+    file.metadata().is_ok_and(|found| found.is_file())
 }
 
 fn progress(database: &Path) -> WriteMarks {
@@ -292,6 +300,21 @@ mod tests {
         });
         assert!(queue.turn().file.is_some());
         works.join().unwrap();
+    }
+
+    #[test]
+    fn a_link_or_a_pipe_in_its_place_is_no_queue() {
+        let place = place();
+        let queue = beside(&place.connector.path, SUFFIX);
+        let target = place.connector.path.with_file_name("planted");
+        std::os::unix::fs::symlink(&target, &queue).unwrap();
+        assert!(WriterQueue::of(&place.connector).turn().file.is_none());
+        assert!(!target.exists(), "nothing is made behind a link");
+        fs::remove_file(&queue).unwrap();
+        assert!(Command::new("mkfifo").arg(&queue).status().unwrap().success());
+        assert!(WriterQueue::of(&place.connector).turn().file.is_none());
+        fs::remove_file(&queue).unwrap();
+        assert!(WriterQueue::of(&place.connector).turn().file.is_some());
     }
 
     #[test]
