@@ -100,6 +100,10 @@ pub(crate) const LAST_LINE: Duration = Duration::from_millis(50);
 /// How long a WebSocket may take to take its farewell.
 pub(crate) const FAREWELL_TIME: Duration = Duration::from_secs(1);
 
+/// Longest message of a server that a client takes: a line as long as it may be on a pipe, and the number in
+/// front of it. Whatever a server announces is held in memory, and it may be a stranger's.
+pub(crate) const SERVER_MESSAGE_BYTES: usize = attache_rpc::limits::MAX_LINE_BYTES + 1024;
+
 /// How long a server may take to answer a handshake.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(10);
 

@@ -161,6 +161,10 @@ const LEFT: &str = "the client has left before this was answered; a turn goes on
 /// The answer to the editor's requests while there is no server.
 const GONE: &str = "the server can't be reached; it is tried again until it is back";
 
+/// The same when the server sent more at once than a client takes.
+const TOO_LONG: &str =
+    "the server sent a message that is too long (more than 32 MiB) while this was under way";
+
 impl Bridge {
     async fn run(&mut self, first: OpenedSocket) {
         let mut opened = first;
@@ -170,6 +174,10 @@ impl Bridge {
                 ForwardEnd::SocketLost if self.link.lost().is_some() => ServerMemory::Remembers,
                 ForwardEnd::SocketLost | ForwardEnd::ConnectionOver => {
                     self.forget("the server ended the connection while this was under way").await;
+                    ServerMemory::Forgot
+                }
+                ForwardEnd::MessageTooLong => {
+                    self.forget(TOO_LONG).await;
                     ServerMemory::Forgot
                 }
             };

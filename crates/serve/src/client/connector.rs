@@ -14,7 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use super::address::ServerAddress;
 use crate::acp::ACP_PATH;
 use crate::handshake::{VERSION, accept_key, new_key};
-use crate::limits::CONNECT_TIME;
+use crate::limits::{CONNECT_TIME, SERVER_MESSAGE_BYTES};
 
 pub(super) type ServerSocket = WebSocketStream<Upgraded>;
 
@@ -175,7 +175,9 @@ impl ServerConnector {
         let known_as =
             named("acp-connection-id").zip(received).map(|(id, received)| KnownConnection { id, received });
         let upgraded = response.upgrade().await.map_err(|error| self.unreachable(&error))?;
-        let config = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let config = WebSocketConfig::default()
+            .max_message_size(Some(SERVER_MESSAGE_BYTES))
+            .max_frame_size(Some(SERVER_MESSAGE_BYTES));
         let socket = WebSocketStream::from_raw_socket(upgraded, Role::Client, Some(config)).await;
         Ok(OpenedSocket { socket, known_as })
     }

@@ -27,6 +27,8 @@ pub(super) enum ForwardEnd {
     SocketLost,
     /// The server ended the connection itself.
     ConnectionOver,
+    /// The server sent more at once than is taken; resumed, it would send it again.
+    MessageTooLong,
     /// The editor closed its side, and the server has what it said.
     EditorLeft,
 }
@@ -147,7 +149,7 @@ impl ServerLink {
                             TakenFrame::End(end) => return end,
                         }
                     }
-                    Err(()) => return ForwardEnd::SocketLost,
+                    Err(end) => return end,
                 },
                 line = ends.from_editor.recv(), if has_room => match line {
                     None => {
@@ -296,20 +298,24 @@ enum TakenFrame {
 async fn next_with_room(
     stream: &mut SplitStream<ServerSocket>,
     to_editor: &mpsc::Sender<Bytes>,
-) -> Result<Message, ()> {
+) -> Result<Message, ForwardEnd> {
     // Nobody else puts anything in. Once it is closed, everything goes nowhere.
     drop(to_editor.reserve().await);
     next(stream).await
 }
 
-async fn next(stream: &mut SplitStream<ServerSocket>) -> Result<Message, ()> {
+async fn next(stream: &mut SplitStream<ServerSocket>) -> Result<Message, ForwardEnd> {
     match stream.next().await {
         Some(Ok(message)) => Ok(message),
+        Some(Err(SocketError::Capacity(error))) => {
+            tracing::warn!(%error, "the server sent a message that is too long");
+            Err(ForwardEnd::MessageTooLong)
+        }
         Some(Err(error)) => {
             tracing::debug!(%error, "the connection to the server broke");
-            Err(())
+            Err(ForwardEnd::SocketLost)
         }
-        None => Err(()),
+        None => Err(ForwardEnd::SocketLost),
     }
 }
 
@@ -336,7 +342,51 @@ fn without_number(text: Bytes) -> (Option<u64>, Bytes) {
 
 #[cfg(test)]
 mod tests {
+    use attache_http::BearerToken;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::address::ServerAddress;
+    use super::super::connector::ServerConnector;
     use super::*;
+    use crate::handshake::accept_key;
+    use crate::limits::SERVER_MESSAGE_BYTES;
+
+    /// Accepts one WebSocket and announces a message of so many bytes.
+    async fn announce(listener: TcpListener, bytes: usize) -> TcpStream {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(head).unwrap();
+        let key = head.lines().find_map(|line| line.strip_prefix("sec-websocket-key: ")).unwrap();
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+             sec-websocket-accept: {}\r\n\r\n",
+            accept_key(key)
+        );
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        let length = u64::try_from(bytes).unwrap().to_be_bytes();
+        stream.write_all(&[&[0x81, 127][..], &length].concat()).await.unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_message_that_would_fill_the_memory_ends_the_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(announce(listener, SERVER_MESSAGE_BYTES + 1));
+        let address = ServerAddress::parse(&address).unwrap();
+        let connector = ServerConnector::new(address, BearerToken::generate().unwrap());
+        let opened = connector.open(None).await.unwrap_or_else(|failure| panic!("{failure}"));
+        let (_says, from_editor) = mpsc::channel(1);
+        let (to_editor, _told) = mpsc::channel(1);
+        let mut ends = EditorEnds { from_editor, to_editor, memory: ConversationMemory::default() };
+        let end = ServerLink::default().forward(opened, &mut ends).await;
+        assert_eq!(end, ForwardEnd::MessageTooLong);
+        drop(server.await.unwrap());
+    }
 
     #[test]
     fn a_number_is_taken_off() {
