@@ -590,6 +590,23 @@ fn configuration_that_only_its_user_makes_is_set_aside_and_nothing_is_lost() {
 }
 
 #[test]
+fn what_was_set_aside_is_not_set_aside_again() {
+    let place = Project::new();
+    let guard = place.guard();
+    place.in_root("touch .huskyrc .huskyrc.disabled .huskyrc.disabled.js");
+    let told = guard.after().unwrap();
+    let root = place.base.join("root");
+    let is_there = |name: &str| root.join(name).symlink_metadata().is_ok();
+    assert!(
+        !is_there(".huskyrc") && is_there(".huskyrc.disabled") && is_there(".huskyrc.disabled.1"),
+        "{told}"
+    );
+    assert!(is_there(".huskyrc.disabled.js.disabled"), "another ending is none of ours: {told}");
+    assert!(!is_there(".huskyrc.disabled.disabled") && !is_there(".huskyrc.disabled.1.disabled"), "{told}");
+    assert_eq!(told.matches("is configuration").count(), 2, "{told}");
+}
+
+#[test]
 fn names_with_wildcards_count_in_a_home_below_the_root_too() {
     let place = Project::new();
     let home = place.base.join("root/people/me");

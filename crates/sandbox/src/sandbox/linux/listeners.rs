@@ -101,11 +101,27 @@ fn is_settled(path: &Path) -> bool {
 /// The paths in the kernel's list, one line for each socket: number, count, protocol, flags, type, state, inode
 /// and path. Those that were named relative to a directory can't be found again.
 fn bound_paths(list: &[u8]) -> impl Iterator<Item = PathBuf> {
-    let path = |line: &[u8]| {
-        let before = line.windows(2).position(|pair| pair == b" /")?;
-        Some(PathBuf::from(OsStr::from_bytes(&line[before + 1..])))
+    let path = |entry: &[u8]| {
+        let before = entry.windows(2).position(|pair| pair == b" /")?;
+        Some(PathBuf::from(OsStr::from_bytes(&entry[before + 1..])))
     };
-    list.split(|byte| *byte == b'\n').filter_map(path)
+    entries(list).filter_map(path)
+}
+
+/// The kernel writes a path as it is: one with a line end goes on in a line that does not begin like an entry.
+fn entries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_line = |at: &usize| *at == 0 || list[*at - 1] == b'\n';
+    let starts: Vec<usize> =
+        (0..list.len()).filter(is_line).filter(|at| begins_entry(&list[*at..])).collect();
+    let end = list.strip_suffix(b"\n").map_or(list.len(), <[u8]>::len);
+    let ends: Vec<usize> = starts.iter().skip(1).map(|next| next - 1).chain([end]).collect();
+    starts.into_iter().zip(ends).map(|(start, end)| &list[start..end])
+}
+
+/// A number in hexadecimal digits and a colon.
+fn begins_entry(text: &[u8]) -> bool {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+    digits > 0 && text.get(digits) == Some(&b':')
 }
 
 #[cfg(test)]
@@ -122,6 +138,17 @@ mod tests {
             00000000771e5578: 00000002 00000000 00000000 0002 01 1 /a b\xff";
         let found: Vec<PathBuf> = bound_paths(list).collect();
         assert_eq!(found, [Path::new("/var/lib/my db/my.sock"), Path::new(OsStr::from_bytes(b"/a b\xff"))]);
+    }
+
+    #[test]
+    fn a_path_with_a_line_end_is_read_as_one() {
+        let list = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
+            00000000771e5575: 00000002 00000000 00010000 0001 01 1 /a\nb /c\n\nadd.sock\n\
+            00000000771e5576: 00000002 00000000 00010000 0001 01 2 /d\n\n\
+            00000000771e5577: 00000002 00000000 00010000 0001 01 3 /e\n";
+        let found: Vec<PathBuf> = bound_paths(list).collect();
+        assert_eq!(found, ["/a\nb /c\n\nadd.sock", "/d\n", "/e"].map(PathBuf::from));
+        assert_eq!(bound_paths(b"Num Path\n").count(), 0);
     }
 
     #[test]
