@@ -3,7 +3,9 @@
 
 mod converted;
 mod found;
+mod opencode_rules;
 
+use std::collections::HashMap;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -20,7 +22,7 @@ use crate::args::{ForeignArgs, ForeignName};
 use crate::limits::{FOREIGN_SKILL_BYTES, FOREIGN_SKILL_FILES, FOREIGN_TEXT_BYTES};
 use crate::setup::Sources;
 use converted::{ConvertedFile, converted};
-use found::{AgentHomes, FileKind, UserFile};
+use found::{AgentHomes, FileKind, UserFile, own_commands};
 
 /// One that was found, with what would become of it.
 #[derive(Debug)]
@@ -34,8 +36,8 @@ struct MovingFile {
 #[derive(Debug)]
 enum MovingState {
     New(ConvertedFile),
-    /// There is a file of that name; it stays.
-    Taken,
+    /// What has its name already, or is to have it; that stays.
+    Taken(PathBuf),
     Unusable(String),
 }
 
@@ -53,7 +55,7 @@ impl MovingState {
     fn word(&self) -> &'static str {
         match self {
             Self::New(_) => "new",
-            Self::Taken => "taken",
+            Self::Taken(_) => "taken",
             Self::Unusable(_) => "unusable",
         }
     }
@@ -97,38 +99,49 @@ fn look(sources: &Sources, args: &ForeignArgs) -> Result<Vec<MovingFile>> {
     let own = sources.dirs.config_file.parent().context("the configuration has no directory")?;
     let places = AgentHomes { home, config };
     let agents = args.agent.map_or_else(|| ForeignName::ALL.to_vec(), |agent| vec![agent]);
-    let mut files: Vec<MovingFile> = Vec::new();
-    for file in agents.into_iter().flat_map(|agent| places.files(agent, args.from.as_deref())) {
+    let found = agents.into_iter().flat_map(|agent| places.files(agent, args.from.as_deref()));
+    Ok(moving(own, found))
+}
+
+/// What becomes of each. Of several with one name the first counts.
+fn moving(own: &Path, found: impl Iterator<Item = UserFile>) -> Vec<MovingFile> {
+    let mut holders: HashMap<(FileKind, String), PathBuf> = own_commands(&own.join("commands"))
+        .into_iter()
+        .map(|(name, path)| ((FileKind::Command, name), path))
+        .collect();
+    let judged = |file: UserFile| {
         let target = target(own, &file);
-        // Of several with one name the first counts.
-        let is_taken = target.exists() || files.iter().any(|other| other.takes(&target));
-        let state = match (name_problem(&file), is_taken) {
+        let name = (file.form.kind(), file.typed_name());
+        let holder = if target.exists() { Some(&target) } else { holders.get(&name) };
+        let state = match (name_problem(&file), holder.cloned()) {
             (Some(problem), _) => MovingState::Unusable(problem),
-            (None, true) => MovingState::Taken,
-            (None, false) => match read(&file) {
-                Ok(made) => MovingState::New(made),
+            (None, Some(holder)) => MovingState::Taken(holder),
+            (None, None) => match read(&file) {
+                Ok(made) => {
+                    holders.insert(name, target.clone());
+                    MovingState::New(made)
+                }
                 Err(problem) => MovingState::Unusable(problem),
             },
         };
-        files.push(MovingFile { file, target, state });
-    }
-    Ok(files)
+        MovingFile { file, target, state }
+    };
+    found.map(judged).collect()
 }
 
 impl MovingFile {
-    fn takes(&self, target: &Path) -> bool {
-        matches!(self.state, MovingState::New(_)) && self.target == target
-    }
-
     fn word(&self) -> &'static str {
         self.file.form.kind().word()
     }
 
-    /// As it is typed here.
     fn name(&self) -> String {
-        match self.file.form.kind() {
-            FileKind::Command => format!("/{}", self.file.name.replace('/', ":")),
-            FileKind::Agent | FileKind::Skill => self.file.name.clone(),
+        self.file.typed_name()
+    }
+
+    fn why_taken(&self, holder: &Path) -> String {
+        match holder == self.target {
+            true => format!("{} is there already and stays", legible_path(holder)),
+            false => format!("{} has the name already and stays", legible_path(holder)),
         }
     }
 }
@@ -197,7 +210,7 @@ fn listed(files: &[MovingFile]) -> String {
         let (file, name) = (&moving.file, legible_line(&moving.name()));
         let becomes = match &moving.state {
             MovingState::New(_) => format!("becomes {}", legible_path(&moving.target)),
-            MovingState::Taken => format!("{} is there already and stays", legible_path(&moving.target)),
+            MovingState::Taken(holder) => moving.why_taken(holder),
             MovingState::Unusable(problem) => format!("can't be taken over: {}", legible_line(problem)),
         };
         let (agent, kind) = (file.agent.word(), moving.word());
@@ -210,7 +223,7 @@ fn listed_as_json(files: &[MovingFile]) -> serde_json::Value {
     let one = |moving: &MovingFile| {
         let (left_out, problem) = match &moving.state {
             MovingState::New(made) => (Some(&made.left_out), None),
-            MovingState::Taken => (None, None),
+            MovingState::Taken(_) => (None, None),
             MovingState::Unusable(problem) => (None, Some(problem)),
         };
         json!({
@@ -261,9 +274,8 @@ fn take_over(chosen: &[&MovingFile], args: &ForeignArgs) -> Result<ExitCode> {
                     answer::note(&format!("left out: {what}: {error:#}"));
                 }
             },
-            MovingState::Taken => {
-                let target = legible_path(&moving.target);
-                answer::write(&format!("left out: {what}: {target} is there already and stays\n"))?;
+            MovingState::Taken(holder) => {
+                answer::write(&format!("left out: {what}: {}\n", moving.why_taken(holder)))?;
             }
             MovingState::Unusable(problem) => {
                 failed += 1;
@@ -325,4 +337,37 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
 fn fill(mut file: fs::File, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::found::FileForm;
+    use super::*;
+
+    #[test]
+    fn two_files_that_would_be_typed_the_same_are_not_both_taken_over() {
+        let place = tempfile::tempdir().unwrap();
+        let own = place.path().join("own");
+        let theirs = |form: FileForm, name: &str| {
+            let path = place.path().join(format!("theirs/{name}.md"));
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(&path, "---\ndescription: d\nmode: subagent\n---\nx\n").unwrap();
+            UserFile { agent: ForeignName::Opencode, form, name: name.to_owned(), path }
+        };
+        fs::create_dir_all(own.join("commands/c")).unwrap();
+        fs::write(own.join("commands/c/d.md"), "Ours.\n").unwrap();
+        let found = [
+            theirs(FileForm::Prompt, "a:b"),
+            theirs(FileForm::Prompt, "a/b"),
+            theirs(FileForm::Prompt, "c:d"),
+            theirs(FileForm::OpencodeAgent, "c:d"),
+        ];
+        let moving = moving(&own, found.into_iter());
+        let states: Vec<&str> = moving.iter().map(|one| one.state.word()).collect();
+        assert_eq!(states, ["new", "taken", "taken", "new"], "{moving:?}");
+        let listed = listed(&moving);
+        for words in ["commands/a:b.md has the name already", "commands/c/d.md has the name already"] {
+            assert!(listed.contains(words), "{listed}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::Value;
 use toml_edit::DocumentMut;
 
 use super::found::FileForm;
+use super::opencode_rules::{TheirRule, kept};
 
 /// A text of ours.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -176,6 +177,9 @@ const TOOLS: [(&str, &str); 6] = [
     ("patch", "apply_patch"),
 ];
 
+/// What takes away one of these takes away editing there, whatever tool does it.
+const EDITING: [&str; 5] = ["write", "edit", "patch", "multiedit", "apply_patch"];
+
 fn our_tool(name: &str) -> &str {
     TOOLS.iter().find(|(theirs, _)| *theirs == name).map_or(name, |(_, ours)| *ours)
 }
@@ -185,6 +189,9 @@ fn our_tool(name: &str) -> &str {
 fn opencode_agent(text: &str) -> Result<ConvertedFile, String> {
     let front = FrontMatter::parse(text).map_err(|error| error.to_string())?;
     let said = |key: &str| front.text(key).map_err(|error| error.to_string());
+    if said("disable")? == Some("true") {
+        return Err("it is switched off there (`disable: true`)".to_owned());
+    }
     let mut made = String::from("---\n");
     let mode = said("mode")?.unwrap_or("all");
     let description = said("description")?.unwrap_or("An agent of opencode.");
@@ -192,16 +199,18 @@ fn opencode_agent(text: &str) -> Result<ConvertedFile, String> {
     if let Some(steps) = said("maxSteps")?.or(said("steps")?) {
         writeln!(made, "max_steps: {steps}").unwrap_or_default();
     }
-    if let Some(tools) = front.field("tools") {
-        made.push_str(&tool_line(&entries(tools)?)?);
+    let tools = front.field("tools").map(entries).transpose()?.unwrap_or_default();
+    let permissions = front.field("permission").map(entries).transpose()?.unwrap_or_default();
+    made.push_str(&tool_line(&tools)?);
+    let mut rules = rules(&permissions)?;
+    if tools.iter().any(takes_editing) {
+        rules.push(TheirRule { permission: "edit".into(), pattern: "*".into(), action: "deny".into() });
     }
-    if let Some(rules) = front.field("permission") {
-        made.push_str(&rule_lines(&entries(rules)?)?);
-    }
+    made.push_str(&rule_lines(&kept(rules)?));
     made.push_str("---\n");
     made.push_str(front.body.trim());
     made.push('\n');
-    let known = ["mode", "description", "maxSteps", "steps", "tools", "permission", "name"];
+    let known = ["mode", "description", "maxSteps", "steps", "tools", "permission", "name", "disable"];
     let left_out: Vec<String> = front
         .fields()
         .iter()
@@ -214,38 +223,64 @@ fn opencode_agent(text: &str) -> Result<ConvertedFile, String> {
 
 /// Ours decide by the last pattern that fits: what stands for all comes first, what takes away next.
 fn tool_line(tools: &[KeyBelow]) -> Result<String, String> {
-    let mut patterns = Vec::new();
+    let (mut allowed, mut denied) = (Vec::new(), Vec::new());
     for KeyBelow { key, value, .. } in tools {
         match value.as_str() {
-            "true" => patterns.push((!key.contains('*'), 1, our_tool(key).to_owned())),
-            "false" => patterns.push((!key.contains('*'), 0, format!("!{}", our_tool(key)))),
+            "true" => allowed.push(our_tool(key)),
+            "false" => denied.push(our_tool(key)),
             _ => return Err(format!("`{key}` of `tools` is neither true nor false")),
         }
     }
     // They have all tools that nobody took away.
-    if patterns.iter().all(|(_, allowed, _)| *allowed == 1) {
+    if denied.is_empty() {
         return Ok(String::new());
     }
+    if tools.iter().any(takes_editing) {
+        denied.extend(["write", "edit", "apply_patch"]);
+    }
+    allowed.retain(|name| !denied.contains(name));
+    let allowed = allowed.into_iter().map(|name| (!name.contains('*'), 1, name.to_owned()));
+    let denied = denied.into_iter().map(|name| (!name.contains('*'), 0, format!("!{name}")));
+    let mut patterns: Vec<(bool, u8, String)> = allowed.chain(denied).collect();
     patterns.sort();
+    patterns.dedup();
     let patterns: Vec<String> = patterns.iter().map(|(.., pattern)| quoted(pattern)).collect();
     Ok(format!("tools: [{}]\n", patterns.join(", ")))
 }
 
+/// By its name, or by a pattern that is not for all tools.
+fn takes_editing(tool: &KeyBelow) -> bool {
+    let fits = |name: &&str| match tool.key.split_once('*') {
+        Some((beginning, _)) => tool.key != "*" && name.starts_with(beginning),
+        None => tool.key == *name,
+    };
+    tool.value == "false" && EDITING.iter().any(fits)
+}
+
 /// `edit: deny`, or `bash:` with patterns.
-fn rule_lines(rules: &[KeyBelow]) -> Result<String, String> {
-    let mut lines = String::from("permissions:\n");
-    for KeyBelow { key: permission, value, below } in rules {
+fn rules(permissions: &[KeyBelow]) -> Result<Vec<TheirRule>, String> {
+    let mut rules = Vec::new();
+    for KeyBelow { key: permission, value, below } in permissions {
         let all = vec![("*".to_owned(), value.clone())];
         for (pattern, action) in if below.is_empty() { &all } else { below } {
             if !["allow", "ask", "deny"].contains(&action.as_str()) {
                 return Err(format!("`{action}` of its rule for `{permission}` is no action"));
             }
-            let (permission, pattern) = (our_tool(permission), quoted(pattern));
-            writeln!(lines, "  - {{permission: {permission}, pattern: {pattern}, action: {action}}}")
-                .unwrap_or_default();
+            let permission = our_tool(permission).to_owned();
+            rules.push(TheirRule { permission, pattern: pattern.clone(), action: action.clone() });
         }
     }
-    Ok(lines)
+    Ok(rules)
+}
+
+fn rule_lines(rules: &[TheirRule]) -> String {
+    let mut lines = String::new();
+    for (at, TheirRule { permission, pattern, action }) in rules.iter().enumerate() {
+        let (head, pattern) = (if at == 0 { "permissions:\n" } else { "" }, quoted(pattern));
+        writeln!(lines, "{head}  - {{permission: {permission}, pattern: {pattern}, action: {action}}}")
+            .unwrap_or_default();
+    }
+    lines
 }
 
 /// A key below a field, whatever signs it has; it has a value, or pairs below it.
@@ -356,22 +391,52 @@ mod tests {
     #[test]
     fn an_agent_of_opencode_keeps_what_narrows_it() {
         let text = "---\ndescription: Reviews\nmode: subagent\ntemperature: 0.1\nmodel: a/b\ntools:\n  write: false\n  webfetch: false\n\
-                    permission:\n  edit: deny\n  bash:\n    \"git log *\": allow\n    \"*\": ask\n---\nYou review.\n";
+                    permission:\n  edit: deny\n  bash:\n    \"*\": ask\n    \"git log *\": allow\n---\nYou review.\n";
         let (text, left_out) = made(FileForm::OpencodeAgent, text);
         assert_eq!(
             text,
-            "---\nmode: subagent\ndescription: \"Reviews\"\ntools: [\"!web_fetch\", \"!write\"]\npermissions:\n  \
-             - {permission: edit, pattern: \"*\", action: deny}\n  - {permission: bash, pattern: \"git log *\", action: allow}\n  \
-             - {permission: bash, pattern: \"*\", action: ask}\n---\nYou review.\n"
+            "---\nmode: subagent\ndescription: \"Reviews\"\ntools: [\"!apply_patch\", \"!edit\", \"!web_fetch\", \"!write\"]\npermissions:\n  \
+             - {permission: bash, pattern: \"*\", action: ask}\n  - {permission: bash, pattern: \"git log *\", action: allow}\n  \
+             - {permission: edit, pattern: \"*\", action: deny}\n---\nYou review.\n"
         );
         assert_eq!(left_out, ["`temperature`", "`model`"]);
         let all = "---\nmode: all\ndescription: d\ntools:\n  bash: true\n---\nx\n";
         assert!(!made(FileForm::OpencodeAgent, all).0.contains("tools"));
         let few = all.replace("  bash", "  read: true\n  \"*\": false\n  bash");
         assert!(made(FileForm::OpencodeAgent, &few).0.contains("tools: [\"!*\", \"bash\", \"read\"]"));
-        for lost in ["tools: x", "permission:\n  edit: perhaps", "permission:\n  nonsense: deny"] {
+        for lost in [
+            "tools: x",
+            "permission:\n  edit: perhaps",
+            "permission:\n  nonsense: deny",
+            "permission:\n  bash:\n    \"git *\": allow\n    \"*push*\": deny",
+            "disable: true",
+        ] {
             let text = format!("---\ndescription: d\nmode: subagent\n{lost}\n---\nx\n");
             assert!(converted(FileForm::OpencodeAgent, &text).is_err(), "{lost}");
         }
+    }
+
+    #[test]
+    fn an_agent_of_opencode_that_may_not_edit_edits_with_no_tool() {
+        for taken in ["write", "edit", "patch", "multiedit", "multi*"] {
+            let text = format!(
+                "---\ndescription: d\nmode: subagent\ntools:\n  \"{taken}\": false\n  apply_patch: true\n\
+                 permission:\n  edit:\n    \"src/*\": allow\n  bash:\n    \"touch *\": allow\n    \"*\": deny\n---\nx\n"
+            );
+            let (agent, _) = made(FileForm::OpencodeAgent, &text);
+            for tool in ["\"!write\"", "\"!edit\"", "\"!apply_patch\""] {
+                assert!(agent.contains(tool) && !agent.contains("\"apply_patch\""), "{taken}: {agent}");
+            }
+            assert!(
+                agent.contains(
+                    "permissions:\n  - {permission: bash, pattern: \"*\", action: deny}\n  \
+                     - {permission: edit, pattern: \"*\", action: deny}\n---\n"
+                ),
+                "{taken}: {agent}"
+            );
+        }
+        let only = "---\ndescription: d\ntools:\n  \"*\": false\n  write: true\n---\nx\n";
+        let (agent, _) = made(FileForm::OpencodeAgent, only);
+        assert!(agent.contains("tools: [\"!*\", \"write\"]\n---"), "{agent}");
     }
 }

@@ -6,7 +6,7 @@ use super::super::files;
 use crate::args::ForeignName;
 
 /// What it becomes here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum FileKind {
     Command,
     Agent,
@@ -55,6 +55,30 @@ pub(super) struct UserFile {
     pub(super) name: String,
     /// Of a skill, its `SKILL.md`.
     pub(super) path: PathBuf,
+}
+
+impl UserFile {
+    /// As it is typed here. Two files may have one: `git/pr.md` and `git:pr.md`.
+    pub(super) fn typed_name(&self) -> String {
+        typed_name(self.form.kind(), &self.name)
+    }
+}
+
+fn typed_name(kind: FileKind, name: &str) -> String {
+    match kind {
+        FileKind::Command => format!("/{}", name.replace('/', ":")),
+        FileKind::Agent | FileKind::Skill => name.to_owned(),
+    }
+}
+
+/// Our own commands, by what is typed for them. What is typed for agents and skills are the names of files.
+pub(super) fn own_commands(commands: &Path) -> Vec<(String, PathBuf)> {
+    let found = files::below(commands, &|path: &Path| path.extension().is_some_and(|end| end == "md"));
+    let named = |path: PathBuf| {
+        let name = path.strip_prefix(commands).unwrap_or(&path).with_extension("");
+        (typed_name(FileKind::Command, &name.to_string_lossy()), path)
+    };
+    found.into_iter().map(named).collect()
 }
 
 /// Where the directories of the user's programs are.
