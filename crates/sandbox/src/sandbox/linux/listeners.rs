@@ -115,7 +115,7 @@ fn entries(list: &[u8]) -> impl Iterator<Item = &[u8]> {
         (0..list.len()).filter(is_line).filter(|at| begins_entry(&list[*at..])).collect();
     let end = list.strip_suffix(b"\n").map_or(list.len(), <[u8]>::len);
     let ends: Vec<usize> = starts.iter().skip(1).map(|next| next - 1).chain([end]).collect();
-    starts.into_iter().zip(ends).map(|(start, end)| &list[start..end])
+    starts.into_iter().zip(ends).map(move |(start, end)| &list[start..end])
 }
 
 /// A number in hexadecimal digits and a colon.
