@@ -168,13 +168,14 @@ fn recipe(text: &str) -> Result<serde_json::Map<String, Value>, String> {
 }
 
 /// What opencode calls tools that are called otherwise here.
-const TOOLS: [(&str, &str); 6] = [
+const TOOLS: [(&str, &str); 7] = [
     ("todowrite", "todo"),
     ("todoread", "todo"),
     ("webfetch", "web_fetch"),
     ("websearch", "web_search"),
     ("list", "glob"),
     ("patch", "apply_patch"),
+    ("multiedit", "edit"),
 ];
 
 /// What takes away one of these takes away editing there, whatever tool does it.
