@@ -122,10 +122,12 @@ fn aim(aim: Aim) -> String {
     }
 }
 
+/// As it was written; one that was measured, too, in three digits.
 fn whole(value: f64) -> String {
-    match value.fract() == 0.0 {
-        true => thousands(value),
-        false => format!("{value}"),
+    match (value.fract() == 0.0, (value * 100.0).fract() == 0.0) {
+        (true, _) => thousands(value),
+        (false, true) => format!("{value}"),
+        (false, false) => number(value),
     }
 }
 
