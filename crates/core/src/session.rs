@@ -206,8 +206,7 @@ impl Session {
             }
             SessionCommand::WorkIn { place, reply } => {
                 self.learn_surroundings().await;
-                let works = self.work_in(place.additional).await;
-                self.want_servers(place.servers);
+                let works = self.work_in(place).await;
                 answer(reply, works);
             }
             SessionCommand::Prompt { client, prompt, accept, answer } => {

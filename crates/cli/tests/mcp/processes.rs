@@ -5,10 +5,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use attache_testkit::binary::Home;
+use attache_testkit::client::Reply;
 use attache_testkit::processes::Process;
 use serde_json::{Value, json};
 
-use crate::stage::{call, home, named, open, server_path, session, shown, until_settled};
+use crate::stage::{call, home, named, open, results, server_path, session, shown, until_settled};
 
 /// The servers themselves, without what holds them.
 fn servers(home: &Home) -> Vec<Process> {
@@ -124,6 +125,32 @@ async fn a_tree_of_processes_goes_with_its_session_and_with_our_own_death() {
     agent.kill().await;
     let orphans = home.orphans();
     assert!(orphans.is_empty(), "left behind: {orphans:?}");
+}
+
+#[tokio::test]
+async fn a_turn_that_continues_after_a_kill_has_the_tools_of_its_servers() {
+    let home = home(
+        "on \"go\"\n  call bash {\"command\":\"touch made\"}\n  ---\n  call test_echo {\"text\":\"x\"}\n  ---\n  text \"done\"\n",
+    );
+    let servers = [named("test", "good")];
+    let mut agent = home.start();
+    let id = session(&agent, &home, &servers).await;
+    agent.client.set_policy(|_, _| Reply::Never);
+    drop(agent.start_prompt(&id, "go"));
+    agent.client.wait_for("a question", |message| message["method"] == "session/request_permission").await;
+    agent.kill().await;
+    agent.client.wait_for_end().await;
+    agent.client.finish_cut();
+    let agent = home.start();
+    agent.initialize().await;
+    agent.client.always_choose("allow_once");
+    let place = json!({ "sessionId": id, "cwd": home.workspace(), "mcpServers": servers });
+    agent.client.expect("session/load", place).await;
+    let is_done = |message: &Value| message["params"]["update"]["content"]["text"] == "done";
+    agent.client.wait_for("the end of the turn", is_done).await;
+    let calls = results(&agent.client.updates(&id));
+    assert!(calls.len() == 2 && calls.iter().all(|call| call["status"] == "completed"), "{calls:?}");
+    agent.finish(&home).await;
 }
 
 #[tokio::test]

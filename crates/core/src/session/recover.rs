@@ -158,6 +158,7 @@ impl Session {
             history::append_steps(&row, parts_of(&rows)?, finished_steps, &mut conversation);
         }
         self.know().await;
+        self.settle_servers().await;
         let setup = self.setup(&choice)?;
         let trace = TurnTrace::of(&self.hub.ports, &self.row, &live.message_id, started_at, Some(&setup));
         self.measures.begin_trace(trace);

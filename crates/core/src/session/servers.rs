@@ -185,6 +185,15 @@ impl Session {
         }
     }
 
+    /// For a turn that continues after its process ended: its model has seen the servers' tools, and the list must
+    /// not shrink between two requests.
+    pub(super) async fn settle_servers(&mut self) {
+        let Some(open) = &self.servers.open else { return };
+        if tokio::time::timeout(SERVERS_WAIT, open.servers.settled()).await.is_err() {
+            tracing::debug!("a turn continues without a server that is still connecting");
+        }
+    }
+
     /// Waits too, because what the user types first may be a prompt of a server that is still connecting;
     /// `None`: the user cancelled, or the session ends.
     pub(super) async fn await_prompts(&mut self, message_id: Option<&MessageId>) -> Option<()> {

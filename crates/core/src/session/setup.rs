@@ -11,7 +11,7 @@ use super::choose::MissingModelNotice;
 use crate::agents::Agent;
 use crate::command_templates::TurnChoice;
 use crate::conversation::Conversation;
-use crate::hub::HubError;
+use crate::hub::{HubError, SessionPlace};
 use crate::journal::Author;
 use crate::limits::TASK_DEPTH;
 use crate::part::Role;
@@ -196,11 +196,14 @@ impl Session {
     /// Has exactly these directories beside the root from the next turn on; the current turn keeps those it
     /// began with. Call this before recovery: a waiting message must not run with the directories of an earlier
     /// client.
-    pub(super) async fn work_in(&mut self, additional: Vec<PathBuf>) -> Result<(), HubError> {
+    pub(super) async fn work_in(&mut self, place: SessionPlace) -> Result<(), HubError> {
+        let SessionPlace { additional, servers } = place;
         if self.directories_beside_root() != additional {
             self.setup.forget();
         }
         self.directories.name(additional.clone());
+        // Before recovery, too: a turn that continues has the tools of its servers.
+        self.want_servers(servers);
         self.recover().await?;
         if self.row.metadata.additional_directories() == additional {
             return Ok(());
