@@ -260,11 +260,19 @@ fn nested(written: &[&str], below: &[&str], line: usize) -> Result<FrontValue, F
         }
         return Ok(FrontValue::Nested(below.join("\n")));
     }
-    if key_and_value(first).is_some() {
+    if key_and_value(first).is_some() || is_quoted_key(first) {
         return Ok(FrontValue::Nested(below.join("\n")));
     }
     let text: Vec<&str> = written.iter().map(|line| line.trim()).collect();
     Ok(FrontValue::Text(scalar(&text.join(" "), line)?))
+}
+
+/// `"a key": value`, as keys with signs are written.
+fn is_quoted_key(line: &str) -> bool {
+    let mut characters = line.chars();
+    let Some(quote @ ('"' | '\'')) = characters.next() else { return false };
+    let behind = characters.as_str().split_once(quote).and_then(|(_, behind)| behind.strip_prefix(':'));
+    behind.is_some_and(|value| value.is_empty() || value.starts_with(char::is_whitespace))
 }
 
 /// `[a, "b, c"]`; a text where something follows the bracket.

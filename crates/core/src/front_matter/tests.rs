@@ -40,6 +40,7 @@ fn what_people_write_is_understood() {
         ("name:\n  - read\n  - \"x: y\" # why", list(&["read", "x: y"])),
         ("name:\n- read\n\n# more\n- write", list(&["read", "write"])),
         ("name:\n  version: 1\n  more: 2", FrontValue::Nested("  version: 1\n  more: 2".to_owned())),
+        ("name:\n  \"*\": 1\n  b: 2", FrontValue::Nested("  \"*\": 1\n  b: 2".to_owned())),
         ("name:\n  - a: 1\n    b: 2", FrontValue::Nested("  - a: 1\n    b: 2".to_owned())),
         ("\"name\": quoted", text("quoted")),
     ];
