@@ -185,8 +185,8 @@ impl Session {
         }
     }
 
-    /// For a turn that continues after its process ended: its model has seen the servers' tools, and the list must
-    /// not shrink between two requests.
+    /// For a turn that continues after its process ended: its model has seen the servers' tools, and the list
+    /// must not shrink between two requests.
     pub(super) async fn settle_servers(&mut self) {
         let Some(open) = &self.servers.open else { return };
         if tokio::time::timeout(SERVERS_WAIT, open.servers.settled()).await.is_err() {
