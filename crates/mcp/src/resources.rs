@@ -75,7 +75,7 @@ pub(crate) fn listed(page: &RawValue, room: usize) -> (Vec<String>, Option<Strin
     (all.take(room).map(line).collect(), cursor)
 }
 
-/// The values of a completion, made harmless.
+/// The values of a completion that can be typed: short, and without characters that a terminal would obey.
 pub(crate) fn suggested(answer: &RawValue) -> Vec<String> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -88,8 +88,9 @@ pub(crate) fn suggested(answer: &RawValue) -> Vec<String> {
         completion: CompletionValues,
     }
     let Completed { completion } = serde_json::from_str(answer.get()).unwrap_or_default();
-    let values = completion.values.iter().filter(|value| !value.is_empty()).take(SUGGESTIONS);
-    values.map(|value| shortened(value, TITLE_CHARACTERS)).collect()
+    // A value stands in for what its user would type, so it is offered as it is or not at all.
+    let is_typable = |value: &String| !value.is_empty() && shortened(value, TITLE_CHARACTERS) == *value;
+    completion.values.into_iter().filter(is_typable).take(SUGGESTIONS).collect()
 }
 
 /// The values as a text for a model.
@@ -153,8 +154,10 @@ mod tests {
         {
             assert!(ResourceWish::of(&bad).is_err(), "{bad}");
         }
-        let values = raw(json!({ "completion": { "values": ["1\u{202e}", "", "2"] } }));
-        assert_eq!(suggested(&values), [r"1\u{202e}", "2"]);
+        let long = "x".repeat(200_000);
+        let values = ["1\u{202e}", "", "a\nb", "\u{1b}[31m", &long, "New York", "2"];
+        let values = raw(json!({ "completion": { "values": values } }));
+        assert_eq!(suggested(&values), ["New York", "2"], "each as it is, or not at all");
         assert_eq!(suggested(&raw(json!([]))), Vec::<String>::new());
         assert_eq!(choices("id", &[]), "Nothing is suggested for id.");
     }
